@@ -43,7 +43,7 @@ class Problem(str):
 
     fields: Mapping[str, Any]
 
-    def __new__(cls, line: str, **fields: Any) -> "Problem":
+    def __new__(cls, line: str, **fields: object) -> "Problem":
         """The line with its fields."""
         problem = super().__new__(cls, line)
         problem.fields = fields
@@ -161,6 +161,11 @@ class Interrupted(KeyboardInterrupt):
         self.outcome = ""
         super().__init__(reason)
 
+    def add(self, outcome: str = "", exit_code: int | None = None) -> None:
+        """Adds to the outcome; a given exit code replaces the earlier one."""
+        self.outcome = "; ".join(filter(None, [self.outcome, outcome]))
+        self.exit_code = exit_code or self.exit_code
+
 
 class Paused(Interrupted):
     """A run that paused with its state saved; another process resumes it.
@@ -258,7 +263,7 @@ def explain(error: Exception, what: str, remedy: str) -> None:
     raise MismatchError(f"{what}: {first_line(error)}; {remedy}") from error
 
 
-def shapes(holder: Any, *names: str) -> str:
+def shapes(holder: object, *names: str) -> str:
     """The attributes that have a shape, as `inputs [64, 1, 8, 8] of torch.float32`."""
     values: Mapping[str, Any] = {name: getattr(holder, name, None) for name in names}
     values = holder if isinstance(holder, Mapping) else values

@@ -13,7 +13,7 @@ Model = TypeVar("Model", bound=nn.Module)
 
 @contextmanager
 def valid(
-    model: Model, gradients_off: Callable[[], AbstractContextManager[Any]] = torch.inference_mode
+    model: Model, gradients_off: Callable[[], AbstractContextManager[object]] = torch.inference_mode
 ) -> Iterator[Model]:
     """`model` in evaluation mode under `torch.inference_mode()`; on exit modes are restored.
 

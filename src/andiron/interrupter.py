@@ -210,7 +210,7 @@ class Interrupter:
             return None
         return errors.Paused(f"after {completed} {unit if completed > 1 else unit[:-1]}")
 
-    def _gathered(self, value: Any) -> list[Any]:
+    def _gathered(self, value: object) -> list[Any]:
         """The values of all processes."""
         return [value] if self._peers is None else self._peers.gathered(value)
 

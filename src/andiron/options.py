@@ -24,7 +24,11 @@ Clip = (
 
 
 def option(
-    default: Any, meaning: str, *, resume: Resume = "ask", hparam: bool | Literal["if set"] = False
+    default: object,
+    meaning: str,
+    *,
+    resume: Resume = "ask",
+    hparam: bool | Literal["if set"] = False
 ) -> Any:
     """A dataclass field with its meaning, its resume policy, and whether it is a hyperparameter.
 

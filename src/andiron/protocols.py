@@ -265,6 +265,22 @@ class Progress:
     first_updates: int = 0  # completed before this process
     latest: dict[str, Values] = field(default_factory=dict)  # by split
 
+    def start_epoch(self, epoch: int, batch: int) -> None:
+        """Moves to a place in an epoch, both counted from 0."""
+        self.epoch, self.batch = epoch + 1, batch
+
+    def count(self, updates: int, batches: int) -> None:
+        """Counts an update of a number of batches, after which `updates` are completed."""
+        self.updates = updates
+        self.batch += batches
+        self.new_batches += batches
+        self.new_updates += 1
+
+    def close_window(self) -> None:
+        """Counts from a log point on."""
+        self.new_batches = self.new_updates = 0
+        self.waited = 0.0
+
 
 @runtime_checkable
 class Renderer(Protocol):

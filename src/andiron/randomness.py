@@ -147,7 +147,7 @@ def default_generators_restored() -> Iterator[None]:
         yield
 
 
-def _as_hex(words: Any) -> str:
+def _as_hex(words: object) -> str:
     return np.asarray(words, dtype="<u4").tobytes().hex()
 
 

@@ -24,7 +24,7 @@ class NotRecordedError(ValueError):
     """Why an object cannot be made again from a record."""
 
 
-def call(target: Callable[..., Result], /, *arguments: Any, **named: Any) -> Result:
+def call(target: Callable[..., Result], /, *arguments: object, **named: object) -> Result:
     """The result of `target(*arguments, **named)`, which keeps this call.
 
     For classes and functions of other packages; decorate your own with `keep_arguments`. Later
@@ -47,7 +47,7 @@ def keep_arguments(target: Target) -> Target:
     if not inspect.isclass(target):
 
         @functools.wraps(target)
-        def call_and_keep(*arguments: Any, **named: Any) -> Any:
+        def call_and_keep(*arguments: object, **named: object) -> Any:
             result = target(*arguments, **named)
             _keep(result, call_and_keep, arguments, named)
             return result
@@ -57,7 +57,7 @@ def keep_arguments(target: Target) -> Target:
     constructor = owner.__init__
 
     @functools.wraps(constructor)
-    def construct_and_keep(self: Any, *arguments: Any, **named: Any) -> None:
+    def construct_and_keep(self: object, *arguments: object, **named: object) -> None:
         constructor(self, *arguments, **named)
         if type(self) is target:  # a subclass has arguments of its own
             _keep(self, target, arguments, named)
@@ -66,7 +66,7 @@ def keep_arguments(target: Target) -> Target:
     return target
 
 
-def node_of(value: Any, leave_out: Collection[str] = ()) -> Any:
+def node_of(value: object, leave_out: Collection[str] = ()) -> Any:
     """The value as plain data: an object as `_target_` and arguments, a function by its name.
 
     The object's arguments `leave_out` are not recorded.
@@ -91,7 +91,7 @@ def node_of(value: Any, leave_out: Collection[str] = ()) -> Any:
     return {"_target_": name_of(maker), **_nodes(kept, maker)}
 
 
-def arguments_of(value: Any) -> dict[str, Any]:
+def arguments_of(value: object) -> dict[str, Any]:
     """The arguments with which an object was made, by name.
 
     They are known if the call was kept, for a dataclass, and if the class takes none.
@@ -100,7 +100,7 @@ def arguments_of(value: Any) -> dict[str, Any]:
     return _call_of(value)[1]
 
 
-def name_of(target: Any) -> str:
+def name_of(target: object) -> str:
     """The shortest dotted name by which a class or function can be imported.
 
     Raises: NotRecordedError for a lambda, and for what a script, a notebook or a function defines.
@@ -121,19 +121,21 @@ def name_of(target: Any) -> str:
     raise NotRecordedError(f"{module}.{name} is another object than the one in use")
 
 
-def described(value: Any) -> dict[str, str]:
+def described(value: object) -> dict[str, str]:
     """The class of an object, or the name of a function, as text for readers."""
     kind = value if inspect.isroutine(value) or inspect.isclass(value) else type(value)
     return {"class": f"{kind.__module__}.{kind.__qualname__}", "repr": repr(value)[:2000]}
 
 
-def _keep(result: Any, maker: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+def _keep(
+    result: object, maker: object, arguments: tuple[object, ...], named: dict[str, Any]
+) -> None:
     if hasattr(result, "__dict__"):
         # not by nn.Module's own __setattr__, nor by that of a frozen dataclass
         vars(result)[KEPT] = maker, arguments, named
 
 
-def _call_of(value: Any) -> tuple[Any, dict[str, Any]]:
+def _call_of(value: object) -> tuple[Any, dict[str, Any]]:
     """The maker of an object, and its arguments by name; raises as `arguments_of`."""
     kind = type(value)
     if kept := getattr(value, "__dict__", {}).get(KEPT):
@@ -153,7 +155,7 @@ def _call_of(value: Any) -> tuple[Any, dict[str, Any]]:
     )
 
 
-def _nodes(arguments: Mapping[str, Any], maker: Any = None) -> dict[str, Any]:
+def _nodes(arguments: Mapping[str, object], maker: Any = None) -> dict[str, Any]:
     """The arguments as plain data; a function only where the annotation says that one is taken."""
     takes = {} if maker is None else inspect.signature(maker).parameters
     nodes = {}
@@ -166,7 +168,9 @@ def _nodes(arguments: Mapping[str, Any], maker: Any = None) -> dict[str, Any]:
     return nodes
 
 
-def _by_name(maker: Any, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+def _by_name(
+    maker: Any, arguments: tuple[object, ...], named: Mapping[str, object]
+) -> dict[str, Any]:
     signature = inspect.signature(maker)
     bound = signature.bind(*arguments, **named).arguments
     for name, parameter in signature.parameters.items():

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from andiron import errors
 from andiron.checkpoint import contents
@@ -101,7 +101,7 @@ def remove(store: Store, name: str) -> None:
         log.warning("%s: removed, except for other files: %s", folder, ", ".join(left))
 
 
-def as_store(place: Any) -> Store:
+def as_store(place: object) -> Store:
     """The store itself, with every failure as an OSError, or the store of a local folder.
 
     Raises: ConfigError for an object that is not a store.

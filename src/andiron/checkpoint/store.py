@@ -66,7 +66,7 @@ class NamedErrors:
     def __str__(self) -> str:
         return str(self._store)
 
-    def _call(self, method: str, *args: Any) -> Any:
+    def _call(self, method: str, *args: object) -> Any:
         try:
             result = getattr(self._store, method)(*args)
             texts = result if method == "names" else ()
@@ -131,7 +131,7 @@ class SilentCheckpointer:
         self.store, self.strategy, self.cadence = store, strategy, cadence
         self.saved: list[Saved] = []
 
-    def ignore(self, *args: Any, **kwargs: Any) -> None:
+    def ignore(self, *args: object, **kwargs: object) -> None:
         """Does nothing."""
 
     sign = save = turn_back = adopt = ignore

@@ -45,7 +45,7 @@ class Dataset(Protocol):
         ...
 
 
-def drawn(dataset: Dataset, indices: Indices, draws: Any) -> Any:
+def drawn(dataset: Dataset, indices: Indices, draws: object) -> Any:
     """The samples at `indices`; random transforms of the data set take their numbers from `draws`.
 
     `draws` has an index for each sample; without `draws`, this is `__getitems__`.
@@ -65,7 +65,7 @@ def is_stream(dataset: object) -> bool:
     return bool(getattr(dataset, "is_stream", False))
 
 
-def sample_name(dataset: Any, index: int) -> str | None:
+def sample_name(dataset: object, index: int) -> str | None:
     """The name of a sample, such as its file, if the data set has `sample_name(index)`."""
     name = getattr(dataset, "sample_name", None)
     return None if name is None else name(index)

@@ -150,7 +150,7 @@ class DataLoader:
             batches = prefetch.batches(raws, self.batcher, self.device)
         return self._sliced(batches, first_batch) if self._world.is_divided else batches
 
-    def _sliced(self, slices: Iterator[Any], first_batch: int) -> Iterator[Sliced]:
+    def _sliced(self, slices: Iterator[object], first_batch: int) -> Iterator[Sliced]:
         """The batches of an epoch, assembled from their non-empty slices."""
         for batch in range(first_batch, len(self)):
             size = min(self.batch_size, self.num_items - batch * self.batch_size)
@@ -293,5 +293,5 @@ class _Upcoming:
         return self.requests
 
 
-def _unchanged(batch: Any) -> Any:
+def _unchanged(batch: object) -> Any:
     return batch

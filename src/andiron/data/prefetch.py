@@ -33,7 +33,7 @@ def batches(raws: Iterable[Any], batcher: Batcher, device: torch.device) -> Iter
         yield _wait_for(batch, event, device)
 
 
-def _wait_for(batch: Any, event: Any, device: torch.device) -> Any:
+def _wait_for(batch: object, event: Any, device: torch.device) -> Any:
     step = torch.cuda.current_stream(device)
     step.wait_event(event)
     for leaf in structures.leaves(batch):
@@ -42,6 +42,6 @@ def _wait_for(batch: Any, event: Any, device: torch.device) -> Any:
     return batch
 
 
-def pinned(raw: Any) -> Any:
+def pinned(raw: object) -> Any:
     """The batch in page-locked memory, as far as it can be pinned."""
     return structures.mapped(lambda leaf: getattr(leaf, "pin_memory", lambda: leaf)(), raw)

@@ -22,7 +22,7 @@ from andiron import errors
 PLAIN = list, tuple  # whose parts have places
 
 
-def fields(value: Any) -> Mapping[str, Any] | None:
+def fields(value: object) -> Mapping[str, Any] | None:
     """The parts by name of a mapping, a named tuple or a dataclass; None for anything else."""
     if isinstance(value, Mapping):
         return value
@@ -39,13 +39,13 @@ def part(holder: Any, name: Any) -> Any:
     return getattr(holder, str(name), None) if named is None else named.get(name)
 
 
-def is_object(value: Any) -> bool:
+def is_object(value: object) -> bool:
     """Whether the value moves itself by its method `to`, such as a PyG Batch."""
     is_leaf = isinstance(value, Tensor | UserDict)
     return not is_leaf and callable(getattr(type(value), "to", None))
 
 
-def mapped(change: Callable[[Any], Any], value: Any) -> Any:
+def mapped(change: Callable[[Any], object], value: Any) -> Any:
     """The structure with `change` applied to its tensors and objects that move."""
     if isinstance(value, Tensor) or is_object(value):
         return change(value)
@@ -76,7 +76,7 @@ def moved(value: Any, device: torch.device) -> Any:
     return mapped(move, value)
 
 
-def leaves(value: Any) -> Iterator[Any]:
+def leaves(value: object) -> Iterator[Any]:
     """Every tensor and every object that moves in a batch, at any depth."""
     if isinstance(value, Tensor) or is_object(value):
         yield value
@@ -87,12 +87,12 @@ def leaves(value: Any) -> Iterator[Any]:
             yield from leaves(inner)
 
 
-def tensors_in(value: Any) -> Iterator[Tensor]:
+def tensors_in(value: object) -> Iterator[Tensor]:
     """Every tensor in a batch, at any depth; not those inside objects that move."""
     return (leaf for leaf in leaves(value) if isinstance(leaf, Tensor))
 
 
-def has_places(value: Any) -> bool:
+def has_places(value: object) -> bool:
     """Whether samples have two dimensions or more, as masks, pictures and boxes do."""
     is_list = isinstance(value, list)  # with an entry for each sample
     named = None if isinstance(value, Tensor) else fields(value)
@@ -128,7 +128,7 @@ def cut(value: Any, samples: slice, is_field: bool = False) -> Any:
     return value[samples] if isinstance(value, Tensor | list | tuple) else value
 
 
-def size_or_one(batch: Any) -> int:
+def size_or_one(batch: object) -> int:
     """The number of samples in a batch; 1 if it is unknown."""
     try:
         return size(batch)
@@ -136,7 +136,7 @@ def size_or_one(batch: Any) -> int:
         return 1
 
 
-def _lengths(value: Any) -> Iterator[int]:
+def _lengths(value: object) -> Iterator[int]:
     if isinstance(value, Tensor):
         yield from value.shape[:1]
     elif (named := fields(value)) is not None:

@@ -24,7 +24,7 @@ def entry(path: Path) -> Entry:
         return {"bytes": size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
 
-def is_entry(value: Any) -> bool:
+def is_entry(value: object) -> bool:
     """Whether a plain value has the form of `entry`."""
     types = (
         {key: type(element) for key, element in value.items()} if isinstance(value, dict) else {}
@@ -32,12 +32,12 @@ def is_entry(value: Any) -> bool:
     return types == {"bytes": int, "sha256": str}
 
 
-def signed(plain: Mapping[str, Any]) -> dict[str, Any]:
+def signed(plain: Mapping[str, object]) -> dict[str, Any]:
     """The values of a record, and their own SHA-256."""
     return {**plain, "sha256": own(plain)}
 
 
-def own(plain: Mapping[str, Any]) -> str:
+def own(plain: Mapping[str, object]) -> str:
     """The SHA-256 of a record's other values, independent of order and white space."""
     others = {key: value for key, value in plain.items() if key != "sha256"}
     return _sha256(json.dumps(others, sort_keys=True).encode())

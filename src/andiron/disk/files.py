@@ -131,17 +131,17 @@ def write_pieces(path: Path, pieces: Pieces) -> None:
     _sync(path.parent)
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: object) -> None:
     """Replaces the file at `path` by a plain value as indented JSON."""
     write(path, as_indented_json(value))
 
 
-def as_indented_json(value: Any) -> bytes:
+def as_indented_json(value: object) -> bytes:
     """A plain value as indented JSON."""
     return (json.dumps(value, indent=2) + "\n").encode()
 
 
-def as_json(value: Any) -> bytes:
+def as_json(value: object) -> bytes:
     """A plain value as JSON on one line; Python's encoder takes ten times as long to indent."""
     return (json.dumps(value) + "\n").encode()
 

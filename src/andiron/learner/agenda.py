@@ -50,6 +50,10 @@ class Agenda:
         is_timed = self.max_time or any(ticker.cadence.minutes is not None for ticker in tickers)
         self.quiet_until = 0 if is_timed else min(self._options.num_updates or math.inf, *others)
 
+    def end_quiet(self) -> None:
+        """Makes the loop look for its end after the next update."""
+        self.quiet_until = 0
+
     def is_time_over(self) -> bool:
         """Whether this process has trained for `max_time`; under several, by rank 0's clock."""
         return self.max_time is not None and self._clock() >= self._deadline

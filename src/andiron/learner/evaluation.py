@@ -27,7 +27,7 @@ def measure(
     tally: Tally,
     *,
     name: str = "evaluation",
-    autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    autocast: Callable[[], AbstractContextManager[object]] = nullcontext,
     before: Callable[..., None] = lambda batch, *slice_number: None,
     after: Callable[[Any], None] = lambda item: None,
 ) -> Values:
@@ -177,7 +177,7 @@ class Evaluator:
 
 
 def named_sets(
-    valid: Any, more: Mapping[str, Any] | None, known: Mapping[str, Any]
+    valid: object, more: Mapping[str, object] | None, known: Mapping[str, object]
 ) -> dict[str, Any]:
     """The loaders of the `known` validation sets, by name.
 

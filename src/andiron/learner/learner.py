@@ -188,7 +188,7 @@ class Learner(AbstractContextManager["Learner"]):
         """The batches left in the epoch, in groups for one update; the last may be short."""
         return self._loop.batches_of_epoch(self._adapted(train))
 
-    def update(self, batches: Sequence[Any], train: Batches) -> bool:
+    def update(self, batches: Sequence[object], train: Batches) -> bool:
         """Makes one update outside `fit`, inside `training`; returns False if it was skipped."""
         return self._loop.update(batches, self._adapted(train))
 

@@ -69,7 +69,7 @@ class Loop:
         """Ends the run after the current update, as if its length were reached."""
         if not self.is_over:
             self.ending = reason
-            self._agenda.quiet_until = 0
+            self._agenda.end_quiet()
             log.info("ends after update %d: %s", self._position.updates, reason)
 
     def steps(self, train: Loader, sets: Sets, test: Loader | None) -> Generator[Step, None, None]:
@@ -143,7 +143,7 @@ class Loop:
                 finally:
                     self.is_open = False
             if session is not None:
-                session.note = self.ending
+                session.end(self.ending)
                 self._finish()
 
     def batches_of_epoch(self, train: Loader) -> Iterator[list[Any]]:
@@ -164,7 +164,7 @@ class Loop:
             yield group
             asked = time.perf_counter()
 
-    def update(self, batches: Sequence[Any], train: Loader) -> bool:
+    def update(self, batches: Sequence[object], train: Loader) -> bool:
         """Makes one update outside `fit`, inside `training`; returns False if it was skipped."""
         at, agenda = self._position, self._agenda
         agenda.look_ahead(at)
@@ -173,7 +173,7 @@ class Loop:
         self._count(updated, batches)
         return updated is not None
 
-    def _count(self, updated: Updated | None, batches: Sequence[Any]) -> None:
+    def _count(self, updated: Updated | None, batches: Sequence[object]) -> None:
         """Counts an update in the averages and the log; None stands for a skipped one."""
         at, metric_log, progress = self._position, self._metric_log, self._metric_log.progress
         at.use()
@@ -188,10 +188,7 @@ class Loop:
         kept = getattr(self._train, "has_own_memory", False)
         for item, batch in zip(updated.items, batches, strict=True):
             metric_log.train_tally.add(item, batch, is_kept=kept)
-        progress.updates = at.updates
-        progress.batch += len(batches)
-        progress.new_batches += len(batches)
-        progress.new_updates += 1
+        progress.count(at.updates, len(batches))
         if updated.readings is not None:
             metric_log.log_window(updated.readings, updated.histograms)
             self._agenda.logs.done(at.updates)

@@ -97,10 +97,10 @@ class MetricLog:
 
     def start_epoch(self, epoch: int, batch: int) -> None:
         """Before the first batch of an epoch in this process; both are counted from 0."""
-        self.progress.epoch, self.progress.batch = epoch + 1, batch
+        self.progress.start_epoch(epoch, batch)
         self.throughput.start_epoch()
 
-    def traced(self, batches: Iterator[Any]) -> Iterator[Any]:
+    def traced(self, batches: Iterator[object]) -> Iterator[Any]:
         """The batches; their updates are traced if a trace is configured."""
         return batches if self._trace is None else self._trace.over(batches, self.progress)
 
@@ -109,8 +109,7 @@ class MetricLog:
         values, progress = self.train_tally.close_window(), self.progress
         samples = progress.new_batches * progress.num_items / max(progress.num_batches, 1)
         speed = self.throughput.close_window(progress.new_updates, samples, progress.waited)
-        progress.new_batches = progress.new_updates = 0
-        progress.waited = 0.0
+        progress.close_window()
         if speed:
             self._record("train", values, readings | speed, histograms=histograms)
 

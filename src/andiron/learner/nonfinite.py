@@ -64,7 +64,7 @@ class Nonfinite:
         step: Step,
         model: nn.Module,
         rejected: Gradients,
-        batches: Sequence[Any],
+        batches: Sequence[object],
         snapshot: Callable[[], Checkpoint] | None,
     ) -> None:
         """Skips a non-finite update with a warning, or stops the run.

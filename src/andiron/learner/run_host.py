@@ -21,12 +21,13 @@ Weights = Mapping[str, Mapping[str, Tensor]]  # by name: `model`, and each avera
 
 @runtime_checkable
 class RunSession(Protocol):
-    """A run while it is trained; `note` is why it is done before its length is reached."""
-
-    note: str | None
+    """A run while it is trained."""
 
     def updated(self) -> None:
         """Called once, after the first update: from then on the run has begun."""
+
+    def end(self, note: str | None) -> None:
+        """Called at the end of the training; `note` is why it is before the length is reached."""
 
 
 @runtime_checkable
@@ -61,10 +62,12 @@ class NoHost:
 
     is_recorded = False
     class_names: Sequence[str] | None = None
-    note: str | None = None
 
     def updated(self) -> None:
         """There is nothing to begin."""
+
+    def end(self, note: str | None) -> None:
+        """There is nothing to end."""
 
     def resume(self, load: Callable[[], Path], at: Position) -> Path:
         """The checkpoint that `load` continues from."""

@@ -92,7 +92,7 @@ class LearnerState:
         return Checkpoint(model, optimizer, state, weights, windows | tensors, None, frozen)
 
     def user_states(
-        self, positions: Mapping[str, Any] | None = None
+        self, positions: Mapping[str, object] | None = None
     ) -> tuple[dict[str, dict[str, Any]], dict[str, Tensor]]:
         """The states of schedules, writers and observers as plain values, and the tensors in them.
 

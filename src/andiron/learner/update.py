@@ -43,7 +43,7 @@ class Position:
         """The seed and the counters."""
         return {name: value for name, value in vars(self).items() if name != "first_batch"}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Continues from saved counters."""
         vars(self).update({name: state.get(name) for name in self.state_dict()})
         self.first_batch = self.batch
@@ -141,7 +141,7 @@ class Updater:
 
     def update(
         self,
-        batches: Sequence[Any],
+        batches: Sequence[object],
         position: Position,
         loader: Loader | None = None,
         is_log_point: bool = False,
@@ -218,7 +218,7 @@ class Updater:
         rejected: Gradients,
         before: StateBefore | None,
         position: Position,
-        batches: Sequence[Any],
+        batches: Sequence[object],
         loader: Loader | None,
         snapshot: Callable[[], Checkpoint] | None,
     ) -> None:
@@ -231,7 +231,7 @@ class Updater:
 
     def gradients(
         self,
-        batches: Sequence[Any],
+        batches: Sequence[object],
         position: Position,
         loader: Loader | None = None,
         *,
@@ -274,7 +274,7 @@ class Updater:
         return mean, items
 
 
-def explain_step(error: Exception, model: nn.Module, batch: Any) -> None:
+def explain_step(error: Exception, model: nn.Module, batch: object) -> None:
     """Raises a MismatchError if `batch` does not fit a step of `model`.
 
     Returns if the user's own code failed, or the error is clear already.

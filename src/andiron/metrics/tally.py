@@ -142,7 +142,7 @@ class Tally:
         """Blames errors on the file while its parts are in use."""
         return tally_checks.failures_explained() if self._is_restored else nullcontext()
 
-    def _parts(self, item: Any, batch: Any = None) -> list[Parts]:
+    def _parts(self, item: object, batch: object = None) -> list[Parts]:
         parts = []
         for metric in self.metrics:
             try:
@@ -198,7 +198,7 @@ class Tally:
         return numbers
 
 
-def _is_small(item: Any, others: Sequence[Any]) -> bool:
+def _is_small(item: object, others: Sequence[object]) -> bool:
     """Whether an item may wait beside `others`, to be counted with them in one operation."""
     if type(item) is not ClassificationOutput or type(item.weight) is not int or item.has_ignored:
         return False
@@ -216,7 +216,7 @@ def _is_small(item: Any, others: Sequence[Any]) -> bool:
     )
 
 
-def _explain(error: Exception, metric: Metric, item: Any) -> None:
+def _explain(error: Exception, metric: Metric, item: object) -> None:
     """Raises a MismatchError if the item does not fit the metric; the user's own errors pass."""
     given = errors.shapes(item, "output", "targets")
     what = f"metrics.{metric.name}: cannot measure {type(item).__name__}{given and ' with '}{given}"
@@ -245,7 +245,7 @@ def _merged(metric: Metric, batches: Sequence[Parts]) -> Any:
         raise
 
 
-def _value(metric: Any, parts: Sequence[Any]) -> Any:
+def _value(metric: object, parts: Sequence[Any]) -> Any:
     """The value of merged parts; of a metric without `value` the mean."""
     if hasattr(metric, "value"):
         return metric.value(*(torch.cat(p) if isinstance(p, list) else p for p in parts))
@@ -253,7 +253,7 @@ def _value(metric: Any, parts: Sequence[Any]) -> Any:
     return total / count if count else None
 
 
-def _plain(value: Any, tensors: dict[str, Tensor]) -> Any:
+def _plain(value: object, tensors: dict[str, Tensor]) -> Any:
     """The value as JSON, with a name and device in place of each tensor; `tensors` gets those."""
     if isinstance(value, Tensor):
         name = str(len(tensors))
@@ -264,7 +264,7 @@ def _plain(value: Any, tensors: dict[str, Tensor]) -> Any:
     return [_plain(inner, tensors) for inner in value] if isinstance(value, list) else value
 
 
-def _restored(value: Any, tensors: Mapping[str, Tensor], device: torch.device) -> Any:
+def _restored(value: object, tensors: Mapping[str, Tensor], device: torch.device) -> Any:
     """The original value; a tensor that was not on the CPU is moved to `device`."""
     if isinstance(value, list):
         return [_restored(inner, tensors, device) for inner in value]

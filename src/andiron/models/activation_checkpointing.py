@@ -45,7 +45,9 @@ def apply(model: nn.Module, pattern: str) -> list[str]:
     return [*chosen]
 
 
-def _recomputed(module: nn.Module, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _recomputed(
+    module: nn.Module, forward: Callable[..., object], *args: object, **kwargs: Any
+) -> Any:
     if not torch.is_grad_enabled():
         return forward(*args, **kwargs)
     if not torch.compiler.is_compiling():  # compiled code updates buffers once, without contexts

@@ -29,7 +29,7 @@ def timm(
     input_shape: Sequence[int],
     num_outputs: int,
     *,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
 ) -> nn.Module:
     """The network `name` of timm with `num_outputs` outputs, for images of this shape.
 
@@ -56,7 +56,7 @@ def timm(
     return network
 
 
-def _of_timm(name: str, settings: Mapping[str, Any] | None = None, **_: Any) -> dict[str, Any]:
+def _of_timm(name: str, settings: Mapping[str, Any] | None = None, **_: object) -> dict[str, Any]:
     import timm as library
     from timm.data import resolve_data_config
 
@@ -90,7 +90,7 @@ def hf(
     name: str,
     *,
     auto: str = "AutoModelForSequenceClassification",
-    config: Mapping[str, Any] | None = None,
+    config: Mapping[str, object] | None = None,
     num_outputs: int | None = None,
 ) -> nn.Module:
     """A network of transformers: of a type such as `bert`, or of a folder, by its absolute path.
@@ -125,7 +125,7 @@ def hf(
     return network
 
 
-def _of_hf(name: str, config: Mapping[str, Any] | None = None, **_: Any) -> dict[str, Any]:
+def _of_hf(name: str, config: Mapping[str, object] | None = None, **_: object) -> dict[str, Any]:
     own: dict[str, Any] = {}
     if not Path(name).is_absolute():
         return own
@@ -162,13 +162,13 @@ def _as_its_processor(
     return _resized(size, part, FILTERS[pixels.get("resample", 2)], is_squashed)
 
 
-def _side(size: Any) -> Any:
+def _side(size: object) -> Any:
     """The side of a square, or the shorter one; None if it has sides that differ."""
     sides = {*size.values()} if isinstance(size, dict) else {size}
     return sides.pop() if len(sides) == 1 else None
 
 
-def _logits(network: nn.Module, inputs: Any, named: Mapping[str, Any], output: Any) -> Any:
+def _logits(network: nn.Module, inputs: object, named: Mapping[str, object], output: object) -> Any:
     """The logits, for a task that calls a network with its inputs alone."""
     return output if named else getattr(output, "logits", output)
 

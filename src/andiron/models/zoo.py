@@ -66,7 +66,7 @@ def torchvision(
     return network
 
 
-def _preprocessing(name: str, weights: str | None = None, **_: Any) -> dict[str, Any]:
+def _preprocessing(name: str, weights: str | None = None, **_: object) -> dict[str, Any]:
     """How the weights expect pictures; see `libraries`."""
     if (chosen := _weights(name, weights)) is None:
         return {}
@@ -162,7 +162,7 @@ def _adapt(state: dict[str, Tensor], first: str, channels: int) -> dict[str, Ten
     return state
 
 
-def _load(network: nn.Module, state: dict[str, Tensor], *, weights: Any) -> None:
+def _load(network: nn.Module, state: dict[str, Tensor], *, weights: object) -> None:
     """Loads all of `state` but the last layer."""
     layers = [
         name for name, layer in network.named_modules() if isinstance(layer, nn.Linear | nn.Conv2d)

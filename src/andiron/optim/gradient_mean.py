@@ -255,6 +255,6 @@ class SlicedMean:
         asking, seconds, has_loss, *has_entry = tail[3:].tolist()
         self._world.take_notes(asking, seconds)
         flagged = zip(self._layout, has_entry, strict=True)
-        gradients = Gradients({name: entries[name] for name, has in flagged if has}, self._model)
-        gradients.loss = loss if has_loss else None
-        return gradients, torch.stack(head)
+        present = {name: entries[name] for name, has in flagged if has}
+        mean = Gradients(present, self._model, loss if has_loss else None)
+        return mean, torch.stack(head)

@@ -53,7 +53,7 @@ class Optimizer:
         kind: torch_class.Kind,
         model: nn.Module,
         names: Sequence[Collection[str] | None],
-        options: Sequence[Mapping[str, Any]],
+        options: Sequence[Mapping[str, object]],
     ) -> "Optimizer":
         """One optimizer of several groups, with the names of their parameters and the options."""
         made = cls.__new__(cls)

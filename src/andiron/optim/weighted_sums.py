@@ -65,7 +65,7 @@ def zero_uncounted(gradients: Gradients, weight: Weight, besides: Container[str]
         gradients.loss = loss.masked_fill(is_empty, 0.0) if is_unknown else loss.new_zeros(())
 
 
-def is_on_gpu(weight: Any) -> TypeGuard[Tensor]:
+def is_on_gpu(weight: object) -> TypeGuard[Tensor]:
     """Whether reading the weight waits for a device."""
     return isinstance(weight, Tensor) and weight.device.type != "cpu"
 

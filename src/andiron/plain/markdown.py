@@ -8,10 +8,9 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 
-def table(header: Sequence[str], lines: Sequence[Sequence[Any]]) -> str:
+def table(header: Sequence[str], lines: Sequence[Sequence[object]]) -> str:
     """A table, its first column left, others right; bars in cells are escaped."""
     ruler = ["---", *["---:"] * (len(header) - 1)]
     escaped = ([str(cell).replace("|", "\\|") for cell in line] for line in [header, ruler, *lines])

@@ -14,24 +14,24 @@ from typing import Any, TypeGuard
 Number = int | float
 
 
-def is_number(value: Any) -> TypeGuard[Number]:
+def is_number(value: object) -> TypeGuard[Number]:
     """Whether a plain value is a number in the range of a float; infinity and NaN count."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return isinstance(value, float) or abs(value) < 2**1023
 
 
-def is_finite(value: Any) -> TypeGuard[Number]:
+def is_finite(value: object) -> TypeGuard[Number]:
     """Whether a plain value is a finite number."""
     return is_number(value) and math.isfinite(value)
 
 
-def as_text(value: Any) -> str:
+def as_text(value: object) -> str:
     """An option's value for display: text unchanged, other values as JSON."""
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
-def strict_json(value: Any, indent: int | None = None) -> str:
+def strict_json(value: object, indent: int | None = None) -> str:
     """A plain value as JSON for any parser; NaN and infinity, which JSON lacks, are null."""
     try:
         return json.dumps(value, indent=indent, allow_nan=False)
@@ -40,7 +40,7 @@ def strict_json(value: Any, indent: int | None = None) -> str:
         return json.dumps(finite, indent=indent)
 
 
-def or_nan(value: Any) -> Any:
+def or_nan(value: object) -> Any:
     """A value that `strict_json` wrote: NaN for null."""
     return math.nan if value is None else value
 

@@ -82,14 +82,14 @@ def is_watched() -> bool:
     return c._are_functorch_transforms_active() or c._is_torch_function_mode_enabled()
 
 
-def fused_kernel(kind: Any, is_decoupled: bool) -> Any:
+def fused_kernel(kind: object, is_decoupled: bool) -> Any:
     """The kernel of torch's fused Adam, AdamW or SGD: `step` takes 36 of 50 us to group tensors."""
     if kind is torch.optim.SGD:
         return torch._fused_sgd_
     return torch._fused_adamw_ if is_decoupled else torch._fused_adam_
 
 
-def has_hooks(inner: Any) -> bool:
+def has_hooks(inner: object) -> bool:
     """Whether the user has registered hooks around the steps of a torch optimizer."""
     own = vars(inner)
     return bool(
@@ -100,7 +100,7 @@ def has_hooks(inner: Any) -> bool:
     )
 
 
-def is_scheduler_step(step: Any, kind: Any) -> bool:
+def is_scheduler_step(step: object, kind: Any) -> bool:
     """Whether a `step` on an optimizer is its class's own, wrapped by torch's schedulers alone."""
     own = getattr(step, "__dict__", {})
     return "_wrapped_by_lr_sched" in own and own.get("__wrapped__") is kind.step

@@ -44,7 +44,7 @@ def listed(lines: Sequence[str]) -> str:
     return "\n".join(f"  {line}" for line in _first(lines, MOST_LISTED))
 
 
-def _first(words: Sequence[Any], most: int) -> list[str]:
+def _first(words: Sequence[object], most: int) -> list[str]:
     more = [f"and {len(words) - most} more"] if len(words) > most else []
     return [*map(str, words[:most]), *more]
 

@@ -54,7 +54,7 @@ def read(content: bytes, most_values: int) -> Stored:
     return Stored(tensors, values, {})
 
 
-def _tensors(entries: Mapping[str, Any], data: memoryview) -> dict[str, Tensor]:
+def _tensors(entries: Mapping[str, object], data: memoryview) -> dict[str, Tensor]:
     tensors = {}
     used = 0
     for name, entry in entries.items():
@@ -80,7 +80,7 @@ def _tensors(entries: Mapping[str, Any], data: memoryview) -> dict[str, Tensor]:
     return tensors
 
 
-def _dtype(name: str, entry: Any) -> tuple[torch.dtype, bool]:
+def _dtype(name: str, entry: object) -> tuple[torch.dtype, bool]:
     """The dtype of a tensor's bytes, and whether they are booleans."""
     match entry:
         case {"dtype": "Flex32"}:

@@ -65,7 +65,7 @@ def read(content: bytes, most_values: int) -> Stored:
     return record.from_plain(whole, _tensor)
 
 
-def _tensor(data: Any, dtype: torch.dtype, shape: torch.Size) -> Tensor:
+def _tensor(data: object, dtype: torch.dtype, shape: torch.Size) -> Tensor:
     if not isinstance(data, bytes):
         raise ValueError("has data that are not bytes")
     if len(data) != shape.numel() * dtype.itemsize:

@@ -60,7 +60,7 @@ def from_plain(whole: object, decoded: Decoded) -> Stored:
     return stored(tensors, whole)
 
 
-def stored(tensors: dict[str, Tensor], head: Mapping[str, Any]) -> Stored:
+def stored(tensors: dict[str, Tensor], head: Mapping[str, object]) -> Stored:
     """The record in a file.
 
     Raises: ValueError if `head` has another version, or not the form of `Stored.head`.

@@ -40,7 +40,7 @@ def encoded(value: Any, tensors: dict[str, Tensor], place: str = "", prefix: str
 
     Raises: ConfigError naming the place of a value that no checkpoint can hold.
     """
-    def own(value: Any, part: Any = "") -> Any:
+    def own(value: object, part: object = "") -> Any:
         return encoded(value, tensors, f"{place}{part}", prefix)
 
     kind, name = type(value), NAMES.get(type(value), "")
@@ -80,7 +80,7 @@ def _stored(value: Tensor, tensors: dict[str, Tensor], name: str) -> dict[str, A
 
 
 def decoded(
-    plain: Any, tensors: Mapping[str, Tensor], device: torch.device | str = "cpu"
+    plain: object, tensors: Mapping[str, Tensor], device: torch.device | str = "cpu"
 ) -> Any:
     """The value before `encoded`; tensors that were not on the CPU are on `device`.
 
@@ -135,7 +135,7 @@ def encoded_parts(states: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, 
     return plain, tensors
 
 
-def decoded_parts(plain: Any, tensors: Mapping[str, Tensor], file: str = "state.json") -> Any:
+def decoded_parts(plain: object, tensors: Mapping[str, Tensor], file: str = "state.json") -> Any:
     """The states; their tensors are on the CPU.
 
     Raises: DataError for values that `encoded_parts` cannot have written.

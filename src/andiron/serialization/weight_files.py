@@ -60,7 +60,7 @@ class ValueNotRead:
     def __init__(self, *_: Any):
         pass
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: object) -> None:
         pass
 
 
@@ -165,7 +165,7 @@ def unpickled(path: Path) -> Any:
         raise errors.DataError(f"{path}: {reason}") from error
 
 
-def tensors_of(content: Mapping[Any, Any]) -> dict[str, Tensor]:
+def tensors_of(content: Mapping[object, object]) -> dict[str, Tensor]:
     """The tensors in a dict, without those in its inner dicts."""
     return {
         name: value
@@ -197,7 +197,7 @@ def check_sizes(tensors: Mapping[str, Tensor], path: Path) -> None:
         )
 
 
-def dicts_with_tensors(content: Any) -> dict[str, Mapping[Any, Any]]:
+def dicts_with_tensors(content: object) -> dict[str, Mapping[Any, Any]]:
     """The inner dicts that hold tensors, by their path; a shared dict is listed once."""
     dicts, seen = dict[str, Mapping[Any, Any]](), {id(content)}
     waiting: deque[tuple[tuple[str, ...], Any]] = deque([((), content)])

@@ -261,7 +261,7 @@ def at_least_float32(values: Tensor) -> Tensor:
     return values.float() if values.dtype.itemsize < 4 else values
 
 
-def _check_loss(loss: Any) -> None:
+def _check_loss(loss: object) -> None:
     if isinstance(loss, type):
         raise ValueError(
             f"loss={loss.__name__}: is a class; give an object of it, in YAML without _partial_"
@@ -278,7 +278,7 @@ def _check_loss(loss: Any) -> None:
         )
 
 
-def as_int64(targets: Any) -> Any:
+def as_int64(targets: object) -> Any:
     """Integers and booleans as int64, which torch's losses of classes need; others as they are."""
     if not isinstance(targets, Tensor) or targets.dtype == torch.int64:
         return targets

@@ -150,7 +150,7 @@ class Forward(Supervised):
         weight = (targets != IGNORED).sum() if mean_over != "samples" else structures.size(batch)
         return self._item(loss, output, targets, weight, is_class)
 
-    def _result(self, batch: Any) -> Any:
+    def _result(self, batch: object) -> Any:
         """The result of the network, called without targets if the batch has none."""
         fields = structures.fields(batch)
         if self.inputs is None and fields is None:
@@ -174,7 +174,7 @@ class Forward(Supervised):
                 "set loss=binary_cross_entropy for answers of 0 and 1"
             ) from error
 
-    def _without_targets(self, batch: Any) -> errors.DataError:
+    def _without_targets(self, batch: object) -> errors.DataError:
         """The error for a network that gives no loss, as the batch has none of the targets."""
         names = [*(structures.fields(batch) or ())]
         near = difflib.get_close_matches(self.targets, names, 1)
@@ -188,7 +188,7 @@ class Forward(Supervised):
             f"'task.inputs={{{inputs}}}' task.targets={taken[self.targets]}"
         )
 
-    def _with_loss(self, output: Tensor, targets: Tensor, batch: Any) -> Any:
+    def _with_loss(self, output: Tensor, targets: Tensor, batch: object) -> Any:
         """The item of the configured loss, which takes classes in dimension 1."""
         if self.loss.is_elementwise:  # integers are values too
             targets = targets.to(output.dtype)
@@ -238,7 +238,7 @@ class Forward(Supervised):
         return kind(loss, output, targets, weight, has_ignored)
 
 
-def _part(holder: Any, name: str | None, is_needed: bool = True) -> Any:
+def _part(holder: object, name: str | None, is_needed: bool = True) -> Any:
     """The part of a batch or of a network's result; a tensor is its only part."""
     if isinstance(holder, Tensor):
         return holder

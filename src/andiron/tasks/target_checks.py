@@ -23,7 +23,7 @@ def misfit(task: object, output: Tensor, targets: Tensor, remedy: str) -> errors
     )
 
 
-def no_tensor(network: nn.Module, output: Any) -> errors.MismatchError:
+def no_tensor(network: nn.Module, output: object) -> errors.MismatchError:
     """The error for a network's output that is not one tensor; names the part to return instead."""
     part = "its .logits" if hasattr(output, "logits") else "one of its tensors"
     return errors.MismatchError(
@@ -50,7 +50,7 @@ def all_count(targets: Tensor) -> None:
         )
 
 
-def no_number(loss: Any) -> errors.MismatchError:
+def no_number(loss: object) -> errors.MismatchError:
     """The error for a loss that is not a tensor with a single number."""
     shown = f"a tensor {[*loss.shape]}" if isinstance(loss, Tensor) else type(loss).__name__
     return errors.MismatchError(

@@ -151,7 +151,9 @@ class Writers:
         self._failures.clear()
         return [text for text in lost.values() if isinstance(text, str)]
 
-    def _call_writers(self, kind: type, method: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    def _call_writers(
+        self, kind: type, method: str, *args: object, **kwargs: object
+    ) -> dict[str, Any]:
         """The results of the writers of a kind, by name, without failed calls."""
         results = {}
         for name, writer in self._writers.items():

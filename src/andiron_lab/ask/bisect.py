@@ -68,7 +68,7 @@ class Search:
         """Where two sides part."""
         agreed, notes = self.agreed, list[str]()
 
-        def apart(*given: Any) -> list[Difference]:
+        def apart(*given: object) -> list[Difference]:
             tensors = []
             start = max((place for place in self.places if place <= agreed), default=0)
             for side in sides:

@@ -223,7 +223,7 @@ def value_differences(
                 yield Difference(where, what, _element(one, first), _element(other, first))
 
 
-def _type_of(value: Any) -> str:
+def _type_of(value: object) -> str:
     """The type and shape of a tensor; other values are already text."""
     if not isinstance(value, Tensor):
         return str(value)

@@ -268,7 +268,7 @@ class _Watch:
         if instruments:
             learner.updater.instruments.append(self)
 
-    def before(self, batches: Sequence[Any], position: Position) -> None:
+    def before(self, batches: Sequence[object], position: Position) -> None:
         """Shows the update that begins, if it is in the range."""
         if position.updates + 1 in self._shown:
             place = position.updates + 1, position.epoch, position.first_batch
@@ -277,7 +277,7 @@ class _Watch:
             for instrument in self._instruments:
                 instrument.before(self._update)
 
-    def computed(self, gradients: Gradients, items: Sequence[Any]) -> None:
+    def computed(self, gradients: Gradients, items: Sequence[object]) -> None:
         """Shows its mean gradients."""
         if self._update is not None:
             self._update = dataclasses.replace(self._update, gradients=gradients, items=items)

@@ -38,7 +38,7 @@ class LayerStatistics(Instrument):
         self.tensors = {"weights": _weights(update), "activations": {}}
         for name, module in update.learner.model.named_modules():
 
-            def keep(_: Any, __: Any, output: Any, name: str = name) -> None:
+            def keep(_: object, __: object, output: object, name: str = name) -> None:
                 outputs = self.tensors["activations"]
                 is_first = private_torch.backward_id() == -1  # not recomputed
                 for tensor in tensors_in(output) if is_first else ():  # of all batches
@@ -106,7 +106,7 @@ class _Loss(nn.Module):
         return loss
 
 
-def _sample_norms(task: nn.Module, batches: Sequence[Any]) -> list[float] | str:
+def _sample_norms(task: nn.Module, batches: Sequence[object]) -> list[float] | str:
     """The norm of the gradient of each sample's loss, or why torch.func cannot compute it."""
     if not isinstance(task, Supervised):
         return f"a {type(task).__name__} has no loss of one sample"

@@ -102,7 +102,7 @@ def _watch_outputs(model: nn.Module) -> list[str]:
     names = []
     for name, module in model.named_modules():
 
-        def watch(module: Any, inputs: Any, output: Any, name: str = name) -> None:
+        def watch(module: object, inputs: object, output: object, name: str = name) -> None:
             if not all(bool(tensor.isfinite().all()) for tensor in tensors_in(output)):
                 names.append(name or type(module).__name__)
 

@@ -7,7 +7,6 @@ from datetime import datetime
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from andiron import errors, serialization
 from andiron.distributed import World
@@ -85,7 +84,7 @@ def changes(folder: RunFolder, config: Train, trusted: Trust = LIST_ALONE) -> It
     yield from changes_since([first, *({**first, **later} for later in first["resumes"])], parts)
 
 
-def changes_since(records: Sequence[Mapping[str, Any]], parts: Components) -> Iterator[str]:
+def changes_since(records: Sequence[Mapping[str, object]], parts: Components) -> Iterator[str]:
     """A line for each fact in these records of a run that differs now, with these `parts` of it."""
     seed = {"seed": 0}  # is not compared
     record = metadata.Record(
@@ -135,7 +134,7 @@ def _run(options: argparse.Namespace) -> int:
         is_exact = rerun(folder, into, command_line.trusted(options))
     except KeyboardInterrupt as error:
         ended = errors.Interrupted(str(error), exit_code(error))
-        ended.outcome = readable.printable(f"the unfinished repeated run is in {into}")
+        ended.add(readable.printable(f"the unfinished repeated run is in {into}"))
         raise ended from error
     print(readable.printable(f"the repeated run is in {into}"))
     return EXIT_EXACT if is_exact else EXIT_DIFFERENT

@@ -66,7 +66,7 @@ def _paragraphs(answer: dict[str, Any]) -> Iterator[str]:
             yield table([*rows[0]], [[*map(_text, row.values())] for row in rows])
 
 
-def _text(value: Any) -> Any:
+def _text(value: object) -> Any:
     return number(value) if isinstance(value, float) else value
 
 

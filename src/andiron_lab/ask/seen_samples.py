@@ -120,7 +120,7 @@ def _micro_batches(update: Update) -> Iterator[list[tuple[Sequence[int], Any, An
             yield [(indices, batch, item)]
 
 
-def _rows(indices: Sequence[int], batch: Any, item: Any) -> Iterator[tuple[Any, ...]]:
+def _rows(indices: Sequence[int], batch: object, item: Any) -> Iterator[tuple[Any, ...]]:
     """Index, loss, largest value of each tensor, item and place of each sample of a part."""
     losses = none = torch.full((len(indices),), NONE)
     with suppress(errors.MismatchError):  # an own loss compares other shapes

@@ -7,7 +7,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -85,7 +84,7 @@ class Trace(States):
         self.keep("", _state(update.learner))
 
     def _keep_output(
-        self, name: str, updater: Updater, module: Any, inputs: Any, output: Any
+        self, name: str, updater: Updater, module: object, inputs: object, output: object
     ) -> None:
         if not torch.is_inference_mode_enabled():  # a validation
             number = updater.evaluations
@@ -132,7 +131,7 @@ def _plain(tensor: Tensor) -> Tensor:
     return contiguous(tensor if tensor.layout == torch.strided else tensor.to_dense())
 
 
-def _tensors(value: Any, place: str = "") -> Iterator[tuple[str, Tensor]]:
+def _tensors(value: object, place: str = "") -> Iterator[tuple[str, Tensor]]:
     """Every tensor of a structure, by the fields it is in."""
     if (parts := structures.fields(value)) is None:
         yield from ((place, tensor) for tensor in structures.tensors_in(value))

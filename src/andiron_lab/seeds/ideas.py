@@ -177,7 +177,7 @@ def _train(given: list[str], folder: Path) -> errors.SweepError | None:
     except errors.SweepError as error:
         return error
     except errors.Interrupted as error:
-        error.outcome = f"{folder} keeps its runs; the same command tries the idea anew"
+        error.add(f"{folder} keeps its runs; the same command tries the idea anew")
         raise
     finally:
         with suppress(OSError):  # it has runs

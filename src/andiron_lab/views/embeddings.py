@@ -59,7 +59,7 @@ def embeddings(
 
 
 def _features(
-    model: nn.Module, item: Any, taken: Sequence[Any], inputs: Any
+    model: nn.Module, item: object, taken: Sequence[object], inputs: object
 ) -> Float[Tensor, "batch features"]:
     features = taken[0] if taken else getattr(item, "output", None)
     samples = len(inputs) if isinstance(inputs, Tensor) else None
@@ -69,7 +69,7 @@ def _features(
     return features.float().reshape(len(features), -1, features.shape[-1]).mean(1).cpu()
 
 
-def _labels(item: Any, class_names: Sequence[str] | None) -> Mapping[str, list[str]]:
+def _labels(item: object, class_names: Sequence[str] | None) -> Mapping[str, list[str]]:
     """The target and predicted class of each sample; empty for targets of several values."""
     targets = getattr(item, "targets", None)
     if isinstance(item, ClassificationOutput):

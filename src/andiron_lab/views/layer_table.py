@@ -11,12 +11,11 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import torch
 from rich.table import Column, Table
 from rich.text import Text
-from torch import nn
+from torch import Tensor, nn
 
 from andiron.data.structures import tensors_in
 from andiron.plain import memory, readable
@@ -40,8 +39,15 @@ class Layer:
     operations: int = 0
     num_bytes: int = 0
 
+    def count(self, operations: int, parameters: int, output: Tensor | None) -> None:
+        """Counts a call, of which `output` is the first tensor."""
+        self.operations += operations
+        self.parameters = parameters
+        if output is not None:
+            self.shape, self.num_bytes = list(output.shape), output.nbytes
 
-def layers(model: nn.Module, forward: Callable[[], Any]) -> list[Layer]:
+
+def layers(model: nn.Module, forward: Callable[[], object]) -> list[Layer]:
     """The layers that `forward` calls, in order of their first call."""
     from torch.utils.flop_counter import FlopCounterMode  # imports triton, which takes 0.1 s
 
@@ -53,21 +59,18 @@ def layers(model: nn.Module, forward: Callable[[], Any]) -> list[Layer]:
         hooks.callback(torch.backends.mha.set_fastpath_enabled, fast_path)
         torch.backends.mha.set_fastpath_enabled(False)
 
-        def enter(name: str, module: nn.Module, inputs: Any) -> None:
+        def enter(name: str, module: nn.Module, inputs: object) -> None:
             by_name.setdefault(name, Layer(name, type(module).__name__))
             started.append(counter.get_total_flops())
             inner.append(0)
 
-        def leave(name: str, module: nn.Module, inputs: Any, output: Any) -> None:
-            operations, layer = counter.get_total_flops() - started.pop(), by_name[name]
-            layer.operations += operations - inner.pop()
-            inner[-1] += operations
-            if (tensor := next(tensors_in(output), None)) is not None:
-                layer.shape, layer.num_bytes = list(tensor.shape), tensor.nbytes
+        def leave(name: str, module: nn.Module, inputs: object, output: object) -> None:
+            operations = counter.get_total_flops() - started.pop()
             is_whole = isinstance(module, nn.MultiheadAttention)  # it does not call its out_proj
-            layer.parameters = sum(
-                parameter.numel() for parameter in module.parameters(recurse=is_whole)
-            )
+            parameters = sum(own.numel() for own in module.parameters(recurse=is_whole))
+            first = next(tensors_in(output), None)
+            by_name[name].count(operations - inner.pop(), parameters, first)
+            inner[-1] += operations
 
         for name, module in model.named_modules():
             if name:

@@ -22,7 +22,9 @@ from andiron.data.structures import tensors_in
 from andiron.protocols import Operation
 
 
-def operations(model: nn.Module, forward: Callable[[Any], Any], batch: Any) -> list[Operation]:
+def operations(
+    model: nn.Module, forward: Callable[[Any], object], batch: object
+) -> list[Operation]:
     """The operations of `forward(batch)` in order, first the tensors of the batch.
 
     A composite torch function, such as `multi_head_attention_forward`, is one operation.
@@ -55,7 +57,7 @@ class _Recorder(TorchFunctionMode):
         self._alive: list[Tensor] = []  # keeps ids unique
         self._numbers: Counter[str] = Counter()
 
-    def enter(self, module: nn.Module, inputs: Any) -> None:
+    def enter(self, module: nn.Module, inputs: object) -> None:
         outer, place = self._scopes[-1]
         name = self._names.get(module, "")
         if module not in self._outermost:
@@ -63,7 +65,7 @@ class _Recorder(TorchFunctionMode):
             place = f"{place}{type(module).__name__}[{label}]/"
         self._scopes.append((name, place))
 
-    def leave(self, module: nn.Module, inputs: Any, output: Any) -> None:
+    def leave(self, module: nn.Module, inputs: object, output: object) -> None:
         self._scopes.pop()
 
     def add(

@@ -100,7 +100,7 @@ def read_json(path: Path, most_bytes: int = MOST_STATE_BYTES) -> Any:
         return files.read_json(path, most_bytes)
 
 
-def _problem(plain: Any) -> str | None:
+def _problem(plain: object) -> str | None:
     """The first problem of a manifest that this module cannot have written."""
     if not isinstance(plain, dict) or plain.keys() - {"run"} != KEYS:
         return "not a checkpoint's manifest"

@@ -40,7 +40,7 @@ class OnFields:
     masks: Sequence[str] | None = None
     ignored_index: int | None = None
 
-    def __call__(self, raw: Any, draws: Draws) -> Any:
+    def __call__(self, raw: object, draws: Draws) -> Any:
         """The batch with the fields changed.
 
         Raises: DataError for fields that are neither pictures nor masks, or may be both.

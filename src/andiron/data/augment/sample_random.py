@@ -33,7 +33,7 @@ class Draws:
     new: int | None = None
     owners: dict[Any, tuple[int, Any]] = field(default_factory=dict)
 
-    def stream(self, purpose: str, owner: Any = None) -> str:
+    def stream(self, purpose: str, owner: object = None) -> str:
         """The name of the stream: the `purpose`, or `flip/2` for the second owner or place."""
         used = sum(key[0] == purpose for key in (*OF_DATA_SETS, *self.owners))
         key = purpose, self.place, id(owner)
@@ -41,7 +41,7 @@ class Draws:
         return self.stream(f"{purpose}/{number + 1}", owner) if number else purpose
 
     def uniform(
-        self, purpose: str, number: int = 1, owner: Any = None
+        self, purpose: str, number: int = 1, owner: object = None
     ) -> Float[Tensor, "batch number"]:
         """`number` numbers in [0, 1) for every sample, on the device of the indices, by stream."""
         stream = self.stream(purpose, owner)

@@ -154,7 +154,7 @@ class Torchvision:
         return errors.DataError(f"augmentation.{self.name}: {why}")
 
 
-def _names(transforms: Iterable[Any]) -> Iterator[str]:
+def _names(transforms: Iterable[object]) -> Iterator[str]:
     """The names of the transforms, and of those in containers."""
     for transform in transforms:
         inner = getattr(transform, "transforms", None)

@@ -210,7 +210,7 @@ def joined(datasets: Sequence[Dataset]) -> Dataset:
     return replace(singles[0], dataset=ConcatDataset([single.dataset for single in singles]))
 
 
-def _sample_by_sample(dataset: Any) -> Any:
+def _sample_by_sample(dataset: object) -> Any:
     """The samples of a torch data set, read one by one; None for any other."""
     if not isinstance(dataset, Partial):
         return dataset if isinstance(dataset, SampleBySample) else None

@@ -87,7 +87,7 @@ def torch_dataset(
     return splits.with_sets(made, valid_sets, read_set)
 
 
-def _adapted(name: str, dataset: Any, collate: Collate, size: int | None = None) -> Samples:
+def _adapted(name: str, dataset: object, collate: Collate, size: int | None = None) -> Samples:
     if name == "train" and isinstance(dataset, IterableDataset):
         return _streamed(dataset, collate, size)
     if name == "train" and size:
@@ -105,7 +105,7 @@ def _adapted(name: str, dataset: Any, collate: Collate, size: int | None = None)
     return adapted
 
 
-def _check_classes(part: str, dataset: Any, train: Any) -> None:
+def _check_classes(part: str, dataset: object, train: object) -> None:
     """Refuses a data set in which a class has another number than in `train`."""
     known = _class_lists(train)
     for field, names in _class_lists(dataset).items():
@@ -117,7 +117,7 @@ def _check_classes(part: str, dataset: Any, train: Any) -> None:
                 )
 
 
-def _class_lists(dataset: Any) -> dict[str, list[Any]]:
+def _class_lists(dataset: object) -> dict[str, list[Any]]:
     """The list `classes`, as torchvision has, and the names of ClassLabels, by field."""
     features = getattr(dataset, "features", None)
     kinds = features.items() if isinstance(features, Mapping) else ()
@@ -181,7 +181,7 @@ def _facts(
     dataset: Samples,
     num_classes: int | None,
     num_outputs: int | None,
-    class_names: Sequence[Any] | None,
+    class_names: Sequence[object] | None,
 ) -> dict[str, Any]:
     batch = _samples(dataset, [0])
     name = type(dataset.dataset).__name__
@@ -261,7 +261,7 @@ def _fingerprint(datasets: Mapping[str, Samples]) -> str:
     return fingerprints.of_texts(digests)
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
+def _tensors(value: object) -> Iterator[Tensor]:
     """Every tensor, also inside objects that move."""
     for leaf in structures.leaves(value):
         yield from [leaf] if isinstance(leaf, Tensor) else _tensors(getattr(leaf, "__dict__", {}))

@@ -107,7 +107,7 @@ def collated(samples: Any) -> Any:
     return [*batch.values()] if is_plain else structures.rebuilt(samples[0], batch)
 
 
-def _field(name: Any, values: Any) -> Any:
+def _field(name: object, values: Any) -> Any:
     first, entry = values[0], next(_inside(values), 0)
     is_list = isinstance(first, list | tuple)
     try:
@@ -123,7 +123,7 @@ def _field(name: Any, values: Any) -> Any:
         raise ValueError(f"field {name!r}: {errors.first_line(error)}") from error
 
 
-def _inside(values: Any) -> Iterator[Any]:
+def _inside(values: object) -> Iterator[Any]:
     """The entries of nested lists."""
     if isinstance(values, list | tuple):
         for value in values:
@@ -132,7 +132,7 @@ def _inside(values: Any) -> Iterator[Any]:
         yield values
 
 
-def from_torch(dataset: Any, collate: Collate = collated) -> SampleBySample:
+def from_torch(dataset: object, collate: Collate = collated) -> SampleBySample:
     """A map-style torch data set, with `__len__` and `__getitem__(index)`, as a Dataset.
 
     `collate` makes a batch of a list of samples, such as a pair of inputs and targets.

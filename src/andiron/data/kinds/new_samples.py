@@ -118,11 +118,11 @@ def of_tensor(
     return NewSamples(ArrayDataset(inputs, targets), names, batcher)
 
 
-def is_picture(value: Any) -> bool:
+def is_picture(value: object) -> bool:
     """Whether a value is a picture of PIL, which is not imported here."""
     return hasattr(value, "getbands") and hasattr(value, "convert")
 
 
-def is_array(value: Any) -> bool:
+def is_array(value: object) -> bool:
     """Whether a value is a tensor, or an array of another library."""
     return hasattr(value, "__array__") and not is_picture(value)

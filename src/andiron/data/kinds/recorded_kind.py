@@ -10,7 +10,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from andiron import errors
 from andiron.data.batchers import ImageBatcher
@@ -32,7 +31,7 @@ class Arrays(Kind):
             return "run.predict in Python a list of samples, such as mappings by field, or arrays"
         return f"arrays of shape [number, {', '.join(map(str, self.data.facts['input_shape']))}]"
 
-    def own_samples(self, inputs: Sequence[Any], keep: Sequence[str]) -> None:
+    def own_samples(self, inputs: Sequence[object], keep: Sequence[str]) -> None:
         if isinstance(inputs[0], str | Path) or is_picture(inputs[0]):
             raise errors.DataError(
                 f"pictures are not samples of {self.data.name}, of shape "

@@ -34,10 +34,10 @@ class Rows(Kind):
     def _encoding(self) -> TableEncoding:
         return TableEncoding.of_facts(self.data.facts)
 
-    def samples(self, inputs: Any, keep: Sequence[str] = ()) -> NewSamples:
+    def samples(self, inputs: object, keep: Sequence[str] = ()) -> NewSamples:
         return super().samples(_converted(inputs), keep)
 
-    def own_samples(self, inputs: Sequence[Any], keep: Sequence[str]) -> NewSamples | None:
+    def own_samples(self, inputs: Sequence[object], keep: Sequence[str]) -> NewSamples | None:
         if not (is_frame(inputs[0]) or isinstance(inputs[0], str | Path | bytes | Mapping)):
             return None
         sources = [Path(source) if isinstance(source, str) else source
@@ -71,7 +71,7 @@ class Rows(Kind):
         return [sys.stdin.buffer.read()]
 
 
-def _options_of_table(options: Mapping[str, Any]) -> Mapping[str, Any]:
+def _options_of_table(options: Mapping[str, object]) -> Mapping[str, Any]:
     """The options of the table itself, which may be inside another data set."""
     if "decimal" in options:
         return options
@@ -79,7 +79,7 @@ def _options_of_table(options: Mapping[str, Any]) -> Mapping[str, Any]:
     return next(filter(None, inner), {})
 
 
-def _converted(inputs: Any) -> Any:
+def _converted(inputs: object) -> Any:
     """Lazy and Arrow tables as frames and mappings, rows of pandas as mappings by column."""
     if isinstance(inputs, list):
         return [*map(_converted, inputs)]

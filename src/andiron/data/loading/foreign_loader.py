@@ -113,7 +113,7 @@ class ForeignLoader:
         return length, length * structures.size_or_one(next(self._drawn(0))) if length else 0
 
 
-def _placed(batch: Any, device: torch.device) -> Any:
+def _placed(batch: object, device: torch.device) -> Any:
     """The batch on the device; a pair of tensors becomes a Batch."""
     placed = structures.moved(batch, device)
     if type(placed) not in (list, tuple) or len(placed) != 2:

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,7 +15,7 @@ LARGE_BYTES = 2**20
 ALIGNMENT = 64  # bytes, as torch allocates
 
 
-def map_once(datasets: Iterable[Any], world: World) -> None:
+def map_once(datasets: Iterable[object], world: World) -> None:
     """Moves the large tensors of data sets to memory that all processes of a host share.
 
     The data sets are equal in all processes. A page that a process writes to becomes its own.

@@ -58,7 +58,7 @@ class DataLoaderBuilder:
         self._since = set()
         return DataLoader(dataset, self._batcher, **self._options)
 
-    def _with(self, **option: Any) -> "DataLoaderBuilder":
+    def _with(self, **option: object) -> "DataLoaderBuilder":
         self._options |= option
         self._since |= option.keys()
         return self

@@ -35,6 +35,6 @@ def prepare_worker(worker: int) -> None:
     queue._on_queue_feeder_error = staticmethod(_end_worker)
 
 
-def _end_worker(error: Exception, batch: Any) -> None:
+def _end_worker(error: Exception, batch: object) -> None:
     os.write(2, f"a data worker ends: {error}\n".encode(errors="backslashreplace"))
     os._exit(1)

@@ -14,7 +14,7 @@
 import re
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Literal
 
 import polars
 
@@ -36,7 +36,7 @@ LAST_DAY = 2_932_896.0  # 9999-12-31
 A_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
-def text_of(value: Any, decimal: str = ".") -> str:
+def text_of(value: object, decimal: str = ".") -> str:
     """The text of a value from Python, as `texts` has it; "" if it is missing.
 
     A fraction is written with the `decimal` separator.

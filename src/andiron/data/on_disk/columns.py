@@ -125,6 +125,6 @@ class Columns:
         return f"{self.source}, {place}" if self.source else place
 
 
-def is_frame(value: Any) -> bool:
+def is_frame(value: object) -> bool:
     """Whether a value is a data frame, of polars or of pandas."""
     return hasattr(value, "to_dicts") or hasattr(value, "iterrows")

@@ -134,7 +134,7 @@ def _warn_of_counters(table: Columns) -> None:
 
 
 def with_files(
-    splits: Splits, targets: Sequence[str], test: Any, sets: Any, options: Mapping[str, Any]
+    splits: Splits, targets: Sequence[str], test: Any, sets: Any, options: Mapping[str, object]
 ) -> Splits:
     """`splits` with further validation sets, and with the test set if `test` is a path.
 

@@ -76,7 +76,7 @@ def all_decoded(images: ImageFolderDataset) -> Iterator[tuple[str, Tensor | str]
     return zip(images.names, _in_threads(images.decoded_or_problem, images.names), strict=True)
 
 
-def _in_threads(function: Callable[[str], Any], names: Sequence[str]) -> Iterator[Any]:
+def _in_threads(function: Callable[[str], object], names: Sequence[str]) -> Iterator[Any]:
     """The function's value for each name, in order; hashing and decoding release the GIL."""
     with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="images") as threads:
         starts = range(0, len(names), AT_ONCE)
@@ -84,7 +84,7 @@ def _in_threads(function: Callable[[str], Any], names: Sequence[str]) -> Iterato
             yield from threads.map(function, names[start : start + AT_ONCE])
 
 
-def _content(stats: Mapping[str, os.stat_result], digests: Mapping[str, Any]) -> str:
+def _content(stats: Mapping[str, os.stat_result], digests: Mapping[str, object]) -> str:
     """SHA-256 over the names, sizes and digests, or times, of these files."""
     return fingerprint.of_texts(
         f"{name}\0{stats[name].st_size}\0{digest}\n" for name, digest in digests.items()

@@ -110,7 +110,7 @@ def of_file(
 
 
 def of_picture(
-    image: Any, name: str, shape: Sequence[int], resizing: Resizing = DEFAULT
+    image: object, name: str, shape: Sequence[int], resizing: Resizing = DEFAULT
 ) -> UInt8[Tensor, "channels height width"]:
     """`of_file` for a PIL image, which is not changed; `name` is for messages."""
     with _readable(name):

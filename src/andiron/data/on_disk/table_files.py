@@ -161,7 +161,7 @@ def of_frame(frame: Any, request: Request) -> Table:
     return Table("row", features, columns, range(len(columns)))
 
 
-def of_mappings(rows: Iterable[Mapping[str, Any]], request: Request) -> Table:
+def of_mappings(rows: Iterable[Mapping[str, object]], request: Request) -> Table:
     """The columns of rows from Python: numbers, texts, dates or None."""
     features = request.features or ()
     schema = dict.fromkeys(request.columns(features), polars.String)

@@ -58,7 +58,7 @@ def of_splits(splits: Splits) -> Described:
     )
 
 
-def of_loader(loader: Any) -> Described:
+def of_loader(loader: object) -> Described:
     """The record of a data set of which only the loader of its training part is known."""
     dataset, batcher = getattr(loader, "dataset", loader), getattr(loader, "batcher", None)
     inputs: Any = getattr(dataset, "inputs", None)
@@ -72,7 +72,7 @@ def of_loader(loader: Any) -> Described:
     )
 
 
-def _input_dtype(dataset: Any) -> str | None:
+def _input_dtype(dataset: object) -> str | None:
     inputs = getattr(dataset, "inputs", None)
     dtype = getattr(inputs, "portable_dtype", getattr(inputs, "dtype", None))
     return None if dtype is None else str(dtype).removeprefix("torch.")

@@ -212,7 +212,7 @@ def parts(
     return Parts(*divided(rest, "valid", float(valid), split_seed, classes), held_out)
 
 
-def of_parts(subset: Callable[[Any], Dataset], parts: Sequence[Any], **described: Any) -> Splits:
+def of_parts(subset: Callable[[Any], Dataset], parts: Sequence[object], **described: Any) -> Splits:
     """`subset` of the training, validation and test part; `described` are the other fields.
 
     The test part may also be the validation part.

@@ -19,7 +19,7 @@ log = logging.getLogger("andiron")
 
 
 def refused(
-    batches: Iterator[Any], train: Loader, model: nn.Module, world: World, is_whole: bool
+    batches: Iterator[object], train: Loader, model: nn.Module, world: World, is_whole: bool
 ) -> Iterator[Any]:
     """The batches; the network is tried on one sample first, if a batch of the epoch has one.
 

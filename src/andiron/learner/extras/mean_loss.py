@@ -22,7 +22,7 @@ NORMS = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d
 
 
 def refused(
-    batches: Iterator[Any], train: Loader, model: Any, world: World, accumulation: int
+    batches: Iterator[object], train: Loader, model: Any, world: World, accumulation: int
 ) -> Iterator[Any]:
     """The batches; the loss of samples of the first is compared with the mean of each's own.
 
@@ -50,7 +50,7 @@ def _mixes_samples(model: nn.Module) -> bool:
     return any(isinstance(m, NORMS) and m.running_mean is None for m in model.modules())
 
 
-def _compare(model: Any, batch: Any, options: str) -> None:
+def _compare(model: Any, batch: object, options: str) -> None:
     """Raises: MismatchError if the losses differ by more than rounding and the network's draws."""
     number = min(structures.size_or_one(batch), MOST)
     parts = [slice(0, number), *(slice(place, place + 1) for place in range(number))]
@@ -73,7 +73,7 @@ def _compare(model: Any, batch: Any, options: str) -> None:
         )
 
 
-def _losses(model: Any, parts: Sequence[Any], seed: int) -> tuple[float, float]:
+def _losses(model: Any, parts: Sequence[object], seed: int) -> tuple[float, float]:
     """The loss of the first part, and the weighted mean of the others, in evaluation mode."""
     with (
         inference.valid(model, torch.no_grad), inference.uncompiled(),

@@ -46,7 +46,7 @@ def diagnosis(
     step: Step,
     model: nn.Module,
     rejected: Gradients,
-    batches: Sequence[Any],
+    batches: Sequence[object],
     world: World = ALONE,
 ) -> str:
     """The non-finite values, from cause to effect: weights, batch, loss, gradients."""
@@ -67,7 +67,7 @@ def nonfinite_weights(model: nn.Module) -> list[str]:
     return gradients.not_finite({name: p.detach() for name, p in model.named_parameters()})
 
 
-def _nonfinite_samples(step: Step, batches: Sequence[Any], world: World) -> str | None:
+def _nonfinite_samples(step: Step, batches: Sequence[object], world: World) -> str | None:
     """The samples that hold a NaN or an infinity: indices into the data, or places in the batch."""
     parts: list[tuple[Any, Sequence[int]]] = []
     for number, batch in enumerate(batches):

@@ -84,7 +84,7 @@ class Observers:
         for ticker in self._tickers.values():
             ticker.resolve(updates_per_epoch)
 
-    def show(self, learner: Any, step: Step, *, is_last: bool) -> bool:
+    def show(self, learner: object, step: Step, *, is_last: bool) -> bool:
         """Calls the observers that are due; `is_last`: the update ends an epoch.
 
         Returns whether any was called.
@@ -115,7 +115,7 @@ class Observers:
         observers = self._observers.items()
         return {n: one.state_dict() for n, one in observers if hasattr(one, "state_dict")}
 
-    def load_state_dict(self, states: Mapping[str, Any]) -> None:
+    def load_state_dict(self, states: Mapping[str, object]) -> None:
         """Continues from saved states; an observer without one starts fresh."""
         for name, state in states.items():
             if hasattr(self._observers.get(name), "load_state_dict"):

@@ -14,7 +14,7 @@ from andiron.render import summary_lines
 def summarise(
     metric_log: MetricLog,
     model: nn.Module,
-    param_groups: Mapping[str, Any],
+    param_groups: Mapping[str, object],
     last_rates: Mapping[str, float],
     tested_epoch: int | None = None,
     tested_average: str = "",
@@ -60,7 +60,7 @@ def _measured_weights(
     return ({"test": tested} if "test" in splits else {}) | averages
 
 
-def as_markdown(summary: Mapping[str, Any]) -> str:
+def as_markdown(summary: Mapping[str, object]) -> str:
     """The summary's content in Markdown, with exact values."""
     written = summary_lines.content(summary, str)
     classes = [table(summary_lines.CLASSES, written.classes)] if written.classes else []

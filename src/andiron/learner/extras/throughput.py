@@ -26,6 +26,7 @@ class Throughput:
         self._closed_seconds = 0.0  # of training, before the open epoch
         self._is_open = False
         self._window_started = self._epoch_started = 0.0
+        self._exchanged = world.waited  # at the last reading
         self._usage, self._usage_read = Usage(device), time.perf_counter()
 
     def start_epoch(self) -> None:
@@ -55,8 +56,8 @@ class Throughput:
 
     def _of_ranks(self, readings: Values, seconds: float) -> Values:
         """The readings of all processes, with the share of time in exchanges between them."""
-        readings = {**readings, "time/exchange": self._world.waited / seconds}
-        self._world.waited = 0.0
+        exchanged, self._exchanged = self._world.waited - self._exchanged, self._world.waited
+        readings = {**readings, "time/exchange": exchanged / seconds}
         first, *others = self._world.gathered(readings)
         return first | {
             f"{name}/rank{rank}": value
@@ -70,7 +71,8 @@ class Throughput:
         """Excludes the time of the body from the window, the epoch and the training time."""
         started, waited = time.perf_counter(), self._world.waited
         yield
-        seconds, self._world.waited = time.perf_counter() - started, waited
+        seconds = time.perf_counter() - started
+        self._exchanged += self._world.waited - waited
         self._window_started += seconds
         self._epoch_started += seconds
 

@@ -24,7 +24,7 @@ def is_picture(metric: Any) -> bool:
     return bool(draws) and _class_with(metric, "plot") is _class_with(metric, "compute")
 
 
-def value_of(name: str, metric: Any, result: Any) -> Result:
+def value_of(name: str, metric: Any, result: object) -> Result:
     """The value: a number, several by name or place, or a picture; None for NaN.
 
     Raises: TypeError for anything else, such as a map of each sample.
@@ -62,11 +62,11 @@ def _numbers(name: str, place: str, result: Any) -> Iterator[tuple[str, float]]:
         yield from _numbers(name, f"{place}/{key}" if place else str(key), inner)
 
 
-def _class_with(metric: Any, method: str) -> type:
+def _class_with(metric: object, method: str) -> type:
     return next(kind for kind in type(metric).__mro__ if method in vars(kind))
 
 
-def _picture(plot: Callable[..., Any], result: Any) -> UInt8[Tensor, "3 height width"]:
+def _picture(plot: Callable[..., object], result: object) -> UInt8[Tensor, "3 height width"]:
     """Draws on a separate figure, without a window."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # here: it takes half a second
     from matplotlib.figure import Figure

@@ -25,7 +25,7 @@ class Mean:
         self.higher_is_better = higher_is_better
         self.name = name or str(getattr(self.of, "__name__", type(self.of).__name__))
 
-    def __call__(self, item: Any) -> tuple[Tensor, Tensor | int]:
+    def __call__(self, item: object) -> tuple[Tensor, Tensor | int]:
         """(total, count) of one batch.
 
         Raises: TypeError if the function gives anything else.

@@ -80,7 +80,7 @@ class Torchmetrics:
         self._prepare(torch.device("cpu"))
         return computed_values.value_of(self.name, self.metric, result)
 
-    def _updates(self, item: Any) -> list[update_arguments.Update]:
+    def _updates(self, item: object) -> list[update_arguments.Update]:
         if self._inputs is not None:
             return update_arguments.updates_by(self._inputs, item)
         try:
@@ -124,7 +124,7 @@ class Torchmetrics:
             raise errors.MismatchError(problem) from error
 
 
-def _owners(metric: Any) -> list[Any]:
+def _owners(metric: object) -> list[Any]:
     """The metric, and the metrics inside a wrapper.
 
     Raises: ValueError if it is not a metric, or has state beyond torchmetrics states.

@@ -28,7 +28,7 @@ def innermost(owners: Sequence[Any]) -> tuple[Any, Parameters]:
     return owners[0], {}
 
 
-def updates_by(inputs: Callable[[Any], Any], item: Any) -> list[Update]:
+def updates_by(inputs: Callable[[Any], object], item: object) -> list[Update]:
     """The updates that a user's function returns for an item.
 
     It returns the arguments as a tuple or, by name, as a dict; or a list of these for several
@@ -62,7 +62,7 @@ def described(update: Update) -> str:
 
 
 def updates_of(
-    metric: Any, takes: Parameters, item: Any, vocabulary: Sequence[str] | None
+    metric: object, takes: Parameters, item: object, vocabulary: Sequence[str] | None
 ) -> list[Update]:
     """The updates for an item: predictions and targets, real and generated images, or texts.
 
@@ -85,13 +85,13 @@ def updates_of(
     return [(first, {name: getattr(item, name) for name in names[2:]})]
 
 
-def _update(arguments: Any) -> Update:
+def _update(arguments: object) -> Update:
     if isinstance(arguments, Mapping):
         return (), arguments
     return (arguments if isinstance(arguments, tuple) else (arguments,)), {}
 
 
-def _of_outputs(metric: Any, item: Any) -> tuple[Any, Any]:
+def _of_outputs(metric: object, item: object) -> tuple[Any, Any]:
     """Outputs and targets in the metric's format."""
     if not (hasattr(item, "output") and hasattr(item, "targets")):
         raise _misfit(metric, item, "takes predictions and targets, which are not in")
@@ -117,7 +117,7 @@ def _of_outputs(metric: Any, item: Any) -> tuple[Any, Any]:
     return output, targets
 
 
-def _of_images(metric: Any, names: Sequence[str], item: AdversarialOutput) -> list[Update]:
+def _of_images(metric: object, names: Sequence[str], item: AdversarialOutput) -> list[Update]:
     if item.real_images is None or item.generated_images is None:
         raise _misfit(metric, item, "takes images, which are not in")
     generated = _pixels(metric, item.generated_images)
@@ -129,7 +129,7 @@ def _of_images(metric: Any, names: Sequence[str], item: AdversarialOutput) -> li
     raise _misfit(metric, item, f"takes {', '.join(names)}, and there are no pairs in")
 
 
-def _pixels(metric: Any, images: Float[Tensor, "batch channels height width"]) -> Tensor:
+def _pixels(metric: object, images: Float[Tensor, "batch channels height width"]) -> Tensor:
     """Images in [-1, 1] as bytes, or in [0, 1] for a metric that normalises; grey ones as RGB.
 
     A user's feature network gets the channels unchanged.
@@ -146,15 +146,15 @@ def _takes_text(takes: Parameters) -> bool:
     return len(kinds) == 2 and all(kind is str or "[str]" in str(kind) for kind in kinds)
 
 
-def _takes_references(kind: Any) -> bool:
+def _takes_references(kind: object) -> bool:
     """Whether the targets are several references for each prediction, and nothing else."""
     inner = typing.get_args(kind)
     return len(inner) == 1 and typing.get_origin(inner[0]) is Sequence
 
 
-def _is_of(package: str, metric: Any) -> bool:
+def _is_of(package: str, metric: object) -> bool:
     return any(kind.__module__.startswith(package) for kind in type(metric).__mro__)
 
 
-def _misfit(metric: Any, item: Any, lack: str) -> errors.MismatchError:
+def _misfit(metric: object, item: object, lack: str) -> errors.MismatchError:
     return errors.MismatchError(f"{type(metric).__name__} {lack} the {type(item).__name__}")

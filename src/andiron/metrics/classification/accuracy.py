@@ -89,7 +89,7 @@ class TopKAccuracy:
             )
         self.name = self.name or f"top_{self.k}_accuracy"
 
-    def __call__(self, item: Any) -> Parts:
+    def __call__(self, item: object) -> Parts:
         measured = rows(item, self.name, CLASSES)
         logits, targets = measured.logits, measured.indices()[:, None]
         own = logits.gather(-1, targets)
@@ -107,7 +107,7 @@ class HammingAccuracy:
     name: str = "hamming_accuracy"
     higher_is_better = True
 
-    def __call__(self, item: Any) -> Parts:
+    def __call__(self, item: object) -> Parts:
         measured = rows(item)
         return measured.decided(self.threshold) == measured.targets, measured.count()
 
@@ -120,7 +120,7 @@ class HammingLoss:
     name: str = "hamming_loss"
     higher_is_better = False
 
-    def __call__(self, item: Any) -> Parts:
+    def __call__(self, item: object) -> Parts:
         measured = rows(item)
         return measured.only(measured.decided(self.threshold) != measured.targets), measured.count()
 
@@ -136,7 +136,7 @@ class ExactMatch:
     name: str = "exact_match"
     higher_is_better = True
 
-    def __call__(self, item: Any) -> Parts:
+    def __call__(self, item: object) -> Parts:
         measured = rows(item, self.name, LABELS)
         wrong = measured.only(measured.decided(self.threshold) != measured.targets).any(-1)
         if measured.counted is None:

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -28,7 +27,7 @@ class ExpectedCalibrationError:
     name: str = "calibration_error"
     higher_is_better = False
 
-    def __call__(self, item: Any) -> Parts:
+    def __call__(self, item: object) -> Parts:
         """For each bin: its samples, how many of them are right, the sum of their confidences."""
         measured = rows(item)
         logits = measured.logits.float()
@@ -64,7 +63,7 @@ class BrierScore:
     name: str = "brier_score"
     higher_is_better = False
 
-    def __call__(self, item: Any) -> Parts:
+    def __call__(self, item: object) -> Parts:
         measured = rows(item)
         logits, targets = measured.logits.float(), measured.indices()
         if measured.kind == CLASSES:

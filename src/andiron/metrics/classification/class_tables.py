@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import starmap
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,7 +27,7 @@ class ConfusionMatrix:
     name: str = "confusion_matrix"
     higher_is_better = True
 
-    def __call__(self, item: Any) -> Parts:
+    def __call__(self, item: object) -> Parts:
         """Counts [true, predicted]; [2, 2] for a binary item."""
         measured = rows(item, self.name, CLASSES, BINARY)
         classes = 2 if measured.kind == BINARY else measured.logits.shape[-1]

@@ -6,7 +6,6 @@ torch.Size([1, 16, 12])
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy
 import torch
@@ -37,12 +36,12 @@ def tiled(
     return grid.flatten(3, 4).flatten(1, 2)
 
 
-def images_in(batch: Any) -> list[Tensor]:
+def images_in(batch: object) -> list[Tensor]:
     """The images [batch, 1 or 3, height, width] among the inputs or fields of a batch."""
     return [input_ for input_ in inputs_in(batch) if input_.ndim == 4 and input_.shape[1] in (1, 3)]
 
 
-def inputs_in(batch: Any) -> list[Tensor]:
+def inputs_in(batch: object) -> list[Tensor]:
     """The inputs of pairs, or every field that is a tensor."""
     if hasattr(batch, "inputs"):
         batch = [batch.inputs]

@@ -35,7 +35,7 @@ class Answers:
         """Starts over."""
         self._counts: Tensor | None = None  # [true, predicted]
 
-    def add(self, item: Any) -> None:
+    def add(self, item: object) -> None:
         """Counts one batch; nothing is read back from the device."""
         if isinstance(item, ClassificationOutput) and item.output.shape[-1] <= MOST_CLASSES:
             counts = self._count(item)[0].long()

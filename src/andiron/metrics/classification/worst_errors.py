@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -35,7 +34,7 @@ class WorstErrors:
     needs_batch = True
     validation_only = True
 
-    def __call__(self, item: Any, batch: Any) -> Parts:
+    def __call__(self, item: object, batch: object) -> Parts:
         """Losses, images, true classes and predicted classes of the worst samples of one batch.
 
         The images are the only ones in the batch.
@@ -55,7 +54,7 @@ class WorstErrors:
         classes = torch.tensor([log_p.shape[-1]])
         return losses[worst], shown, measured.targets[worst], log_p[worst].argmax(-1), classes
 
-    def check_batch(self, batch: Any) -> Tensor:
+    def check_batch(self, batch: object) -> Tensor:
         """The images of a batch, stored or as the network's inputs; raises as a call."""
         if len(images := images_in(batch)) == 1:
             return images[0]

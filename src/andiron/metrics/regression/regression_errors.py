@@ -41,7 +41,7 @@ class RegressionError:
     error = staticmethod(torch.square)  # of a value, from its difference to the target
     scale = staticmethod(torch.positive)  # of the mean error: the same
 
-    def __call__(self, item: Any) -> Parts:
+    def __call__(self, item: object) -> Parts:
         targets, differences, known = _compared(self.name, item)
         return self.error(differences).sum(0), _count(targets, known)
 

@@ -27,7 +27,7 @@ class Perplexity:
     name: str = "perplexity"
     higher_is_better = False
 
-    def __call__(self, item: Any) -> Parts:
+    def __call__(self, item: object) -> Parts:
         return _summed_loss(item)
 
     def value(self, total: Tensor, count: Tensor) -> float | None:
@@ -44,7 +44,7 @@ class BitsPerByte:
     name: str = "bits_per_byte"
     higher_is_better = False
 
-    def __call__(self, item: Any) -> Parts:
+    def __call__(self, item: object) -> Parts:
         num_bytes = getattr(item, "num_bytes", None)
         if num_bytes is None:
             raise errors.DataError(
@@ -66,7 +66,7 @@ class CharacterErrorRate:
     name: str = "character_error_rate"
     higher_is_better = False
 
-    def __call__(self, item: Any) -> Parts:
+    def __call__(self, item: object) -> Parts:
         return _edits(*_predicted_and_targets(item, self.end))
 
 
@@ -83,7 +83,7 @@ class WordErrorRate:
     name: str = "word_error_rate"
     higher_is_better = False
 
-    def __call__(self, item: Any) -> Parts:
+    def __call__(self, item: object) -> Parts:
         separators = [self.separator] if isinstance(self.separator, int) else self.separator
         sides = _predicted_and_targets(item, self.end)
         return _edits(*(edit_distance.words(side, separators) for side in sides))

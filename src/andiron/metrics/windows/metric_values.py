@@ -13,7 +13,7 @@ from andiron.protocols import Decisions
 TAKEN = "a number, a Markdown text, a picture (uint8 [channels, height, width]), Decisions, a dict"
 
 
-def named(name: str, value: Any) -> dict[str, Any]:
+def named(name: str, value: object) -> dict[str, Any]:
     """The value of the metric `name`; of a dict each entry, as name/entry.
 
     Raises: MismatchError for one that nothing could show.

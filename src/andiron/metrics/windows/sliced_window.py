@@ -20,7 +20,7 @@ class _Carried(NamedTuple):
 
 
 def merged(
-    metrics: Sequence[Any], window: Sequence[Sliced], world: World, merge: Merge
+    metrics: Sequence[object], window: Sequence[Sliced], world: World, merge: Merge
 ) -> list[Any] | None:
     """The parts of each metric over the batches of a window; None where nothing was counted.
 
@@ -61,7 +61,7 @@ def of_all(window: Sequence[Sliced], world: World) -> list[Sliced]:
     ]
 
 
-def own(parts: Sequence[Any], places: Sequence[Sequence[int]], world: World) -> list[Sliced]:
+def own(parts: Sequence[object], places: Sequence[Sequence[int]], world: World) -> list[Sliced]:
     """This process's part of a window that was saved with the slices of each batch.
 
     Other slices than now are each counted by one process.
@@ -97,7 +97,7 @@ def _tree(slices: Sequence[list[Any] | None]) -> Any:
     ]
 
 
-def _moved(value: Any) -> Any:
+def _moved(value: object) -> Any:
     """The value with its tensors on the CPU, on their way; those on their way on their device."""
     if isinstance(value, Tensor):
         return _Carried(value.detach().cpu(), value.device.type)

@@ -13,7 +13,7 @@ FAILURES = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError,
 
 
 def check(
-    metrics: Sequence[Any], state: Mapping[str, Any], tensors: Mapping[str, Tensor]
+    metrics: Sequence[object], state: Mapping[str, Any], tensors: Mapping[str, Tensor]
 ) -> None:
     """Raises: DataError for complex sums, wrong slices, or a batch without a part of each metric.
     """

@@ -39,7 +39,7 @@ def takes(kind: Kind, option: str) -> bool:
     return option in accepted or any(p.kind is p.VAR_KEYWORD for p in accepted.values())
 
 
-def needs_rate(kind: Kind, options: Mapping[str, Any]) -> bool:
+def needs_rate(kind: Kind, options: Mapping[str, object]) -> bool:
     """Whether a class of another package takes the run's rate, and these options have none."""
     return not is_own(kind) and "lr" not in options and takes(kind, "lr")
 
@@ -54,7 +54,7 @@ def constructed(
     kind: Kind,
     model: nn.Module,
     groups: Sequence[Mapping[str, nn.Parameter]],
-    options: Sequence[Mapping[str, Any]],
+    options: Sequence[Mapping[str, object]],
     rates: Sequence[float] | None = None,
 ) -> Any:
     """The torch optimizer of these groups, with their options and, if known, their rates.
@@ -91,7 +91,7 @@ def constructed(
 
 def _held(
     groups: Sequence[Mapping[str, nn.Parameter]],
-    options: Sequence[Mapping[str, Any]],
+    options: Sequence[Mapping[str, object]],
     rates: Sequence[float] | None,
 ) -> list[Any]:
     """The parameters of the only group, or a dict for each with what differs from the first."""
@@ -105,7 +105,7 @@ def _held(
     ]
 
 
-def _check_options(inner: Any, options: Sequence[Mapping[str, Any]]) -> None:
+def _check_options(inner: Any, options: Sequence[Mapping[str, object]]) -> None:
     """Refuses options in which groups differ although the class has one value for all.
 
     Raises: MismatchError.
@@ -119,7 +119,7 @@ def _check_options(inner: Any, options: Sequence[Mapping[str, Any]]) -> None:
             raise errors.MismatchError(why)
 
 
-def needs_closure(step: Callable[..., Any]) -> bool:
+def needs_closure(step: Callable[..., object]) -> bool:
     """Whether an optimizer's `step` requires a closure."""
     closure = inspect.signature(step).parameters.get("closure")
     return closure is not None and closure.default is closure.empty
@@ -157,7 +157,7 @@ def _accepts(kind: Kind, tensor: Tensor, options: Mapping[str, Any]) -> bool:
 
 
 def _defaults(
-    kind: Kind, options: Mapping[str, Any], rate: float | None, is_fast: bool
+    kind: Kind, options: Mapping[str, object], rate: float | None, is_fast: bool
 ) -> dict[str, Any]:
     """The fastest implementation of a class of torch, unless the options choose one.
 

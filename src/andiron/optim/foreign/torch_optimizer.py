@@ -16,7 +16,7 @@ from andiron.schedules import Schedule, from_value
 
 
 def adapted(
-    optimizer: torch.optim.Optimizer, lr: Any, model: nn.Module
+    optimizer: torch.optim.Optimizer, lr: object, model: nn.Module
 ) -> tuple[GroupedOptimizer, Schedule]:
     """A group for each of the optimizer's, which steps them at once, and the run's schedule.
 

@@ -137,7 +137,7 @@ class TorchStep:
         return _kernel(self._kind, self._inner, group, states)
 
 
-def own_step(inner: Any) -> Callable[..., Any] | None:
+def own_step(inner: object) -> Callable[..., Any] | None:
     """The `step` that the user's code has put on the optimizer itself, over that of its class."""
     step = vars(inner).get("step")
     if step is None or private_torch.is_scheduler_step(step, type(inner)):
@@ -153,7 +153,7 @@ def set_rate(group: dict[str, Any], lr: float) -> None:
         group["lr"] = lr
 
 
-def _kernel(kind: Any, inner: Any, group: Any, states: list[Any]) -> Kernel | None:
+def _kernel(kind: object, inner: object, group: Any, states: list[Any]) -> Kernel | None:
     """The kernel with a group's options and these states; None if a state lacks a tensor."""
     options = {name: group[name] for name in OPTIONS[kind] if name not in MODES}
     if kind is torch.optim.SGD:

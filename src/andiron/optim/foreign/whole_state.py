@@ -72,7 +72,7 @@ class WholeState:
             raise ValueError(f"{self._first}/{TREE} is missing")
         return None
 
-    def load(self, plain: Mapping[str, Any], tensors: Tensors) -> None:
+    def load(self, plain: Mapping[str, object], tensors: Tensors) -> None:
         """Continues from a saved state, by the class's own `load_state_dict`."""
         inner, device = self._inner, next(iter(self._names)).device
         saved = state_trees.decoded(plain, tensors, device)
@@ -112,7 +112,7 @@ class WholeState:
         }
 
 
-def _options(group: Mapping[str, Any]) -> dict[str, Any]:
+def _options(group: Mapping[str, object]) -> dict[str, Any]:
     return {name: value for name, value in group.items() if name not in UNSAVED}
 
 

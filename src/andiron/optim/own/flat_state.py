@@ -80,7 +80,7 @@ class SlotState:
 
 
 def flattened(
-    state: Mapping[str, Any], parameter: Tensor | None = None, prefix: str = ""
+    state: Mapping[str, object], parameter: Tensor | None = None, prefix: str = ""
 ) -> dict[str, Tensor]:
     """Tensors, numbers, texts, and lists of them with gaps, each under a name that tells which.
 
@@ -110,7 +110,7 @@ def flattened(
     return flat
 
 
-def is_numeric(value: Any) -> bool:
+def is_numeric(value: object) -> bool:
     """Whether it is a number, or numbers, such as Adam's betas."""
     numbers = value if isinstance(value, list | tuple) else (value,)
     return all(isinstance(number, int | float) for number in numbers)

@@ -62,7 +62,7 @@ def _described(schedule: Schedule) -> str:
     return repr(schedule) if dataclasses.is_dataclass(schedule) else name
 
 
-def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
+def _plain(options: Mapping[str, object]) -> dict[str, Any]:
     """The options with dtypes by name: Kron has some."""
     return {
         name: str(value) if isinstance(value, torch.dtype) else value

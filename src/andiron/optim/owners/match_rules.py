@@ -76,7 +76,9 @@ class Rule:
     exclude: Match | None = None
 
     @classmethod
-    def of(cls, match: str | Mapping[str, Any], exclude: str | Mapping[str, Any] | None) -> Self:
+    def of(
+        cls, match: str | Mapping[str, object], exclude: str | Mapping[str, object] | None
+    ) -> Self:
         """The rule as a configuration gives it; an empty `exclude` is a pattern that matches all.
         """
         return cls(Match.of(match), None if exclude is None else Match.of(exclude))

@@ -108,7 +108,7 @@ class Warmup:
 
 
 def inner_updates(
-    schedule_class: Any, num_updates: int, arguments: Mapping[str, Any]
+    schedule_class: object, num_updates: int, arguments: Mapping[str, object]
 ) -> Iterable[int]:
     """The number of updates of each schedule inside a `schedule_class`.
 
@@ -122,7 +122,7 @@ def inner_updates(
     return itertools.repeat(num_updates) if lengths is None else lengths(num_updates, arguments)
 
 
-def warn_of_length(option: str, schedule: Any, num_updates: int | None) -> None:
+def warn_of_length(option: str, schedule: object, num_updates: int | None) -> None:
     """Logs the `length_warning` of a schedule that has one, such as Step."""
     warning = getattr(schedule, "length_warning", None)
     if num_updates and warning and (text := warning(num_updates)):

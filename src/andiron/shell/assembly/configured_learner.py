@@ -70,7 +70,7 @@ def _renderer(config: Train, run_dir: Path) -> Renderer | None:
     return targets.build_instance("render", config.render, Renderer, takes, run_dir=run_dir)
 
 
-def measured(nodes: Nodes, offered: Mapping[str, Any]) -> dict[str, Any]:
+def measured(nodes: Nodes, offered: Mapping[str, object]) -> dict[str, Any]:
     """The configured metrics by name; `offered` are facts of the data."""
     takes = (
         "an object with name, higher_is_better and a call with the item; "
@@ -79,14 +79,14 @@ def measured(nodes: Nodes, offered: Mapping[str, Any]) -> dict[str, Any]:
     return targets.build_each("metrics", nodes, Metric, takes, **offered)
 
 
-def _check_samples(metrics: Sequence[Any], dataset: Dataset) -> None:
+def _check_samples(metrics: Sequence[object], dataset: Dataset) -> None:
     for metric in metrics:
         if check := getattr(metric, "check_batch", None):
             check(dataset.__getitems__([0]))
 
 
 def metrics_of(
-    name: str, metrics: Mapping[str, Any], chosen: Mapping[str, list[str]] | None
+    name: str, metrics: Mapping[str, object], chosen: Mapping[str, list[str]] | None
 ) -> list[Any]:
     """The metrics of a split: those that `chosen`, of `valid_sets_metrics`, names for it, else all.
 
@@ -141,7 +141,7 @@ def writer(name: str, node: Node, folder: RunFolder) -> Writer:
     return instance
 
 
-def checkpointing(node: Node, metrics: Sequence[Any]) -> Checkpointing:
+def checkpointing(node: Node, metrics: Sequence[object]) -> Checkpointing:
     """The configured strategy; its metric gives the direction."""
     rule = targets.build("checkpoint", node, direction=_direction(node, metrics))
     takes = "a function from the saved checkpoints to the names that are kept"
@@ -174,7 +174,7 @@ def _direction(node: Node, metrics: Sequence[Any]) -> str:
 
 
 def _stopping_rules(
-    config: Train, built: Components, metrics: Sequence[Any]
+    config: Train, built: Components, metrics: Sequence[object]
 ) -> dict[str, EarlyStopping]:
     nodes = targets.in_updates(config.early_stopping or {}, built.updates_per_epoch)
     takes = "an andiron.learner.EarlyStopping; a rule of your own is an observer: docs/observers.md"
@@ -187,7 +187,7 @@ def _stopping_rules(
     }  # fmt: skip
 
 
-def _observers(nodes: Nodes | None, **offered: Any) -> dict[str, Observer]:
+def _observers(nodes: Nodes | None, **offered: object) -> dict[str, Observer]:
     """The configured observers, whose constructors may take `model`, the task, and `run_dir`."""
     takes = "an object with after_update(learner, step) or after_validation(learner, step)"
     return targets.build_each("observers", nodes, Observer, takes, **offered)

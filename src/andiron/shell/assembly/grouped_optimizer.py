@@ -152,7 +152,7 @@ def _group(
 
 
 def _optimizers(
-    owned: Mapping[str, Mapping[str, Any]],
+    owned: Mapping[str, Mapping[str, object]],
     nodes: Mapping[str, targets.Node],
     base: targets.Node,
     model: nn.Module,

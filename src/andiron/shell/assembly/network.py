@@ -167,7 +167,9 @@ def weights_counted(node: targets.Node, limit: SizeLimit | None) -> Iterator[Non
         if weight is not None and not weight.is_meta and not is_lazy(weight):
             add(weight, weight.nbytes)
 
-    def materialize(weight: nn.Parameter, shape: tuple[int, ...], *more: Any, **named: Any) -> None:
+    def materialize(
+        weight: nn.Parameter, shape: tuple[int, ...], *more: object, **named: object
+    ) -> None:
         add(weight, math.prod(shape) * weight.data.element_size())
         give_size(weight, shape, *more, **named)
 
@@ -217,7 +219,7 @@ def has_lazy(module: nn.Module) -> bool:
     return any(map(is_lazy, itertools.chain(module.parameters(), module.buffers())))
 
 
-def give_sizes(network: nn.Module, node: targets.Node, facts: Mapping[str, Any]) -> None:
+def give_sizes(network: nn.Module, node: targets.Node, facts: Mapping[str, object]) -> None:
     """Runs `network` on one sample of zeros, as the facts of the data describe it.
 
     It runs in evaluation mode: no random number is drawn except for the new weights.

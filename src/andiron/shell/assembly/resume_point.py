@@ -142,7 +142,7 @@ def state_of(folder: Path) -> dict[str, Any]:
 
 
 def best(
-    config: Train, offered: Mapping[str, Any], newest: Path, names: Collection[str]
+    config: Train, offered: Mapping[str, object], newest: Path, names: Collection[str]
 ) -> tuple[strategies.Saved | None, str]:
     """The best of the checkpoints `names`, and the average that was measured ("" if none).
 

@@ -41,7 +41,7 @@ Names = dict[str, Any]  # by the layer that follows them: `first` or `last`
 
 
 def load(
-    config: Train, shards: list[Path], model: nn.Module, facts: Mapping[str, Any]
+    config: Train, shards: list[Path], model: nn.Module, facts: Mapping[str, object]
 ) -> dict[str, Any]:
     """Loads the tensors of the files that fit `model` by name and shape; returns their record.
 
@@ -128,7 +128,7 @@ def _judge(
     given: dict[str, Any],
     path: Path,
     model: nn.Module,
-    facts: Mapping[str, Any],
+    facts: Mapping[str, object],
     differences: serialization.Differences,
 ) -> None:
     """Refuses weights of another model; see `load`."""
@@ -159,7 +159,7 @@ def _judge(
 
 
 def _check_names(
-    given: dict[str, Any], path: Path, layers: Mapping[str, set[str]], facts: Mapping[str, Any]
+    given: dict[str, Any], path: Path, layers: Mapping[str, set[str]], facts: Mapping[str, object]
 ) -> None:
     """Refuses first and last layers that were trained for inputs or classes of other names."""
     theirs, ours = _names_beside(path), _names_of(facts)
@@ -174,7 +174,7 @@ def _check_names(
             )
 
 
-def _line(given: dict[str, Any], name: str, value: Any) -> str:
+def _line(given: dict[str, Any], name: str, value: object) -> str:
     """The option on the command line with one more, or more of one."""
     if isinstance(value, list):
         value = [*given.get(name, ()), *value]

@@ -57,7 +57,7 @@ def _refusals(
             yield f"{option}.{key}", arguments[key]
 
 
-def _is_of_kind(target: Any, name: str) -> bool:
+def _is_of_kind(target: object, name: str) -> bool:
     """Whether an object of torch's is of the kind that its module is listed for."""
     module = name.rpartition(".")[0]
     if module in BASES:

@@ -50,7 +50,7 @@ def refused(option: str, node: Node, why: str) -> errors.ConfigError:
     return errors.ConfigError([f"{option}._target_={node['_target_']}: {why}"])
 
 
-def check_kind(option: str, node: Node, instance: Any, is_right: bool, takes: str) -> None:
+def check_kind(option: str, node: Node, instance: object, is_right: bool, takes: str) -> None:
     """Raises ConfigError if an object is of the wrong kind; `takes` describes the right one."""
     if not is_right:
         is_plain = instance is None or isinstance(instance, bool | int | float | str)
@@ -89,7 +89,7 @@ def build(option: str, node: Node, /, **offered: Any) -> Any:
     return instance
 
 
-def build_instance(option: str, node: Node, kind: Any, takes: str, /, **offered: Any) -> Any:
+def build_instance(option: str, node: Node, kind: Any, takes: str, /, **offered: object) -> Any:
     """Builds a node; refuses an object of another `kind`, which `takes` describes."""
     instance = build(option, node, **offered)
     check_kind(option, node, instance, isinstance(instance, kind), takes)
@@ -97,7 +97,7 @@ def build_instance(option: str, node: Node, kind: Any, takes: str, /, **offered:
 
 
 def build_each(
-    group: str, nodes: Values | None, kind: Any, takes: str, /, **offered: Any
+    group: str, nodes: Values | None, kind: object, takes: str, /, **offered: object
 ) -> dict[str, Any]:
     """The instances of `kind` that the nodes of a group make, by name; some take their name."""
     instances = {}
@@ -177,7 +177,7 @@ def named_functions(
     }
 
 
-def in_updates(value: Any, updates_per_epoch: int) -> Any:
+def in_updates(value: object, updates_per_epoch: int) -> Any:
     """The value with every length in epochs, at any depth, in updates: at least 1, except 0."""
     if isinstance(value, Mapping):
         return {name: in_updates(item, updates_per_epoch) for name, item in value.items()}
@@ -213,7 +213,7 @@ def target_and_arguments(option: str, node: Node, offered: Values) -> tuple[Any,
     return function, arguments | {key: offered[key] for key in offered if key in is_open}
 
 
-def _build_nested(option: str, value: Any, offers: Iterator[Values]) -> Any:
+def _build_nested(option: str, value: object, offers: Iterator[Values]) -> Any:
     """The value with every node in it replaced by its object."""
     if isinstance(value, list):
         places = enumerate(value)

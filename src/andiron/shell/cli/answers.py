@@ -67,7 +67,7 @@ def are_asked() -> bool:
     return _outputs[-1] is not None
 
 
-def give(answer: Mapping[str, Any]) -> bool:
+def give(answer: Mapping[str, object]) -> bool:
     """Prints an object on a line of its own, under `--json`; returns whether it did."""
     if are_asked():
         write(strict_json(answer) + "\n")
@@ -82,7 +82,7 @@ def write(text: str) -> None:
 
 
 @contextmanager
-def given_to(output: Any) -> Iterator[None]:
+def given_to(output: object) -> Iterator[None]:
     """Within the body answers go to this stream; None silences them, as for a job of a sweep."""
     _outputs.append(output)
     try:

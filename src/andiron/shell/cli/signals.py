@@ -103,7 +103,7 @@ def installed(signals: Signals) -> Iterator[None]:
         with _exits_reported(signals):
             yield
     except errors.Interrupted as error:
-        error.exit_code = signals.interrupter.exit_code or error.exit_code
+        error.add(exit_code=signals.interrupter.exit_code)
         raise
     finally:
         for number, handler in before.items():

@@ -25,7 +25,7 @@ OF_TABLES: Mapping[str, tuple[tuple[Any, ...], str]] = {  # values without effec
 NAMES = [*(f"checkpoint.{name}" for name in UNITS), *(f"data.{name}" for name in OF_TABLES)]
 
 
-def current(plain: Mapping[str, Any]) -> Mapping[str, Any]:
+def current(plain: Mapping[str, object]) -> Mapping[str, Any]:
     """The options of a record, with checkpoint.every in place of its former spellings.
 
     Former options of tables are removed from the nodes if their values had no effect.
@@ -53,5 +53,5 @@ def remedy(option: str, plain: Mapping[str, Any]) -> str | None:
     return f"give checkpoint.every={_every(UNITS[name], plain['checkpoint'][name] or 1)}"
 
 
-def _every(unit: str, number: Any) -> Any:
+def _every(unit: str, number: object) -> Any:
     return number if unit == "updates" else f"{number}{unit}"

@@ -30,7 +30,7 @@ class Unrecorded:
     reasons: Mapping[str, str]
 
 
-def parsed(path: Path, plain: Mapping[str, Any], trust: Trust) -> tuple[Train, Unrecorded]:
+def parsed(path: Path, plain: Mapping[str, object], trust: Trust) -> tuple[Train, Unrecorded]:
     """The configuration in config.json; a component that is not on record is {}, a rate NaN.
 
     The file is untrusted: what commands build from it may name only what `trust` allows.
@@ -51,7 +51,7 @@ def parsed(path: Path, plain: Mapping[str, Any], trust: Trust) -> tuple[Train, U
     return Train(**known), _unrecorded(plain[FROM_PYTHON])
 
 
-def _unrecorded(entry: Any) -> Unrecorded:
+def _unrecorded(entry: object) -> Unrecorded:
     """The entry `from_python`, of which a stranger may have written anything."""
     entry = entry if isinstance(entry, Mapping) else {}
     missing = entry.get("not_recorded")

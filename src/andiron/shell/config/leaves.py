@@ -17,7 +17,9 @@ Changes = dict[str, list[Any]]  # both values by dotted name
 MISSING = object()
 
 
-def leaves(value: Any, path: Path = (), *, opens_lists: bool = False) -> Iterator[tuple[Path, Any]]:
+def leaves(
+    value: object, path: Path = (), *, opens_lists: bool = False
+) -> Iterator[tuple[Path, Any]]:
     """Every value that is not a mapping, by its path, and every empty mapping.
 
     With `opens_lists`, the items of lists too, by their position.
@@ -30,7 +32,7 @@ def leaves(value: Any, path: Path = (), *, opens_lists: bool = False) -> Iterato
         yield path, value
 
 
-def nested(flat: Mapping[Path, Any]) -> dict[str, Any]:
+def nested(flat: Mapping[Path, object]) -> dict[str, Any]:
     """The nested value with these leaves; a later leaf replaces a conflicting one."""
     root: dict[str, Any] = {}
     for (*above, name), value in flat.items():
@@ -43,12 +45,12 @@ def nested(flat: Mapping[Path, Any]) -> dict[str, Any]:
     return root
 
 
-def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Differences:
+def differences(before: Mapping[str, object], now: Mapping[str, object]) -> Differences:
     """The leaves that differ or that only one side has, by path."""
     return flat_differences(dict(leaves(before)), dict(leaves(now)))
 
 
-def flat_differences(was: Mapping[Path, Any], is_now: Mapping[Path, Any]) -> Differences:
+def flat_differences(was: Mapping[Path, object], is_now: Mapping[Path, object]) -> Differences:
     """The differences of leaves by path."""
     paths = {**was, **is_now}
     sides = {path: (was.get(path, MISSING), is_now.get(path, MISSING)) for path in paths}

@@ -67,7 +67,7 @@ def _hints(option: str, places: Mapping[str, list[str]], plain: Options) -> Prob
     hints: Problems = {}
     depth = option.count(".")
     paths = [path for path, _ in leaves(plain) if ".".join(path[: depth + 1]) == option]
-    for path in paths or [option.split(".")]:
+    for path in paths or [tuple(option.split("."))]:
         names = [current_name(name) for name in reversed(path[depth:])]
         right = next((places[name] for name in names if name in places), None)
         if right:

@@ -102,7 +102,7 @@ def _resolved(config: DictConfig) -> dict[str, Any]:
     return _unconverted(OmegaConf.to_container(config, resolve=True))
 
 
-def _unconverted(value: Any) -> Any:
+def _unconverted(value: object) -> Any:
     """The value without Hydra's `_convert_`: components get plain values in any case."""
     if isinstance(value, list):
         return [_unconverted(item) for item in value]
@@ -123,7 +123,7 @@ def _is_used(config: DictConfig, name: str, folders: Iterable[Path]) -> bool:
     return any(map(use.search, texts))
 
 
-def _source(value: Any) -> str:
+def _source(value: object) -> str:
     """The option that a value only repeats; empty for another value."""
     reference = REFERENCE.fullmatch(value) if isinstance(value, str) else None
     return reference[1] if reference else ""

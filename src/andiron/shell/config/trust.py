@@ -55,7 +55,7 @@ class Trust:
             or any(name == package or name.startswith(f"{package}.") for package in self.packages)
         )  # fmt: skip
 
-    def with_config(self, plain: Mapping[str, Any]) -> "Trust":
+    def with_config(self, plain: Mapping[str, object]) -> "Trust":
         """This trust, extended by every name in a configuration that the user composed."""
         values = (value for _, value in leaves(plain, opens_lists=True))
         return replace(self, names=self.names | {*filter(_is_name, values)})
@@ -87,7 +87,7 @@ class Trust:
 LIST_ALONE = Trust()
 
 
-def refusal(refused: Mapping[str, Any], trusted: Trust) -> errors.ConfigError:
+def refusal(refused: Mapping[str, object], trusted: Trust) -> errors.ConfigError:
     """The error for names in a record that are not allowed, by option."""
     why = "recorded in a run folder, from which only listed classes are built"
     of_user = {option: name for option, name in refused.items() if _package(name)}
@@ -124,7 +124,7 @@ def _is_misplaced(place: str, name: str) -> bool:
     return module in OF_TORCH and OF_PLACE.get(place, module) != module
 
 
-def _is_name(value: Any) -> bool:
+def _is_name(value: object) -> bool:
     return isinstance(value, str) and ranges.DOTTED_NAME.fullmatch(value) is not None
 
 
@@ -161,7 +161,7 @@ def _dotted(text: str) -> set[str]:
     return {match[0] for match in ranges.DOTTED_NAME.finditer(text)}
 
 
-def nodes(plain: Mapping[str, Any]) -> Iterator[Node]:
+def nodes(plain: Mapping[str, object]) -> Iterator[Node]:
     """Every node of a configuration with its option and its place."""
     for path, value in _mappings(plain):
         if path and "_target_" in value and path[0] != "variables":  # which is never built
@@ -174,7 +174,7 @@ def _place(path: Sequence[str]) -> str:
     return "scheduler" if name == "schedule" else name
 
 
-def _mappings(value: Any, path: tuple[str, ...] = ()) -> Iterator[
+def _mappings(value: object, path: tuple[str, ...] = ()) -> Iterator[
     tuple[tuple[str, ...], Mapping[str, Any]]
 ]:
     items: Any = dict(enumerate(value)) if isinstance(value, list) else value

@@ -21,7 +21,7 @@ ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # in the repr of an object
 LATE = ("batch_size", "seed", "augmentation", "lr")  # known with the loader, or of some schedules
 
 
-def changes(built: Built, train: Any) -> leaves.Differences:
+def changes(built: Built, train: object) -> leaves.Differences:
     """The options and components that differ from the record, as far as both can be compared.
 
     Without `train`, the loader of the training data, its options are left out.
@@ -62,7 +62,7 @@ def _without_place(path: leaves.Path, value: Any) -> Any:
     return ADDRESS.sub("", value) if path[-1] == "repr" else value
 
 
-def _is_comparable(path: leaves.Path, sides: Sequence[Any], half_known: set[str]) -> bool:
+def _is_comparable(path: leaves.Path, sides: Sequence[object], half_known: set[str]) -> bool:
     """Whether both records can have the value; of a `half_known` component only the class."""
     options = (".".join(path[:length]) for length in range(1, len(path)))
     if not half_known.isdisjoint(options):

@@ -73,7 +73,7 @@ class _Components:
         self.nodes: dict[str, Any] = {}
         self.missing: dict[str, Any] = {}
 
-    def add(self, option: str, value: Any, leave_out: Collection[str] = ()) -> None:
+    def add(self, option: str, value: object, leave_out: Collection[str] = ()) -> None:
         """Records the component, without its arguments `leave_out`."""
         try:
             node = recording.node_of(value, leave_out)
@@ -97,7 +97,7 @@ class _Components:
                 self.add(option, parts[name])
 
 
-def config_of(built: Built, train: Any) -> dict[str, Any]:
+def config_of(built: Built, train: object) -> dict[str, Any]:
     """The content of config.json; `train` is the loader of the training data."""
     chosen, components = built.chosen, _Components()
     components.add_task(built.model)
@@ -126,7 +126,7 @@ def config_of(built: Built, train: Any) -> dict[str, Any]:
     }
 
 
-def _add_others(components: _Components, chosen: Choices, train: Any) -> None:
+def _add_others(components: _Components, chosen: Choices, train: object) -> None:
     """Adds averages, rules, transformations, the checkpoint strategy and the data."""
     named: dict[str, Mapping[str, Any]] = {
         "averages": chosen.averages,
@@ -175,7 +175,7 @@ def _groups(built: Built) -> dict[str, Any]:
     return group_table.param_groups(built.groups, rates, built.schedule)
 
 
-def _loader_options(train: Any) -> dict[str, Any]:
+def _loader_options(train: object) -> dict[str, Any]:
     """The options by which a loader chooses samples, under the names of a configuration's."""
     facts = dict(getattr(train, "recorded", {}))
     nodes = []

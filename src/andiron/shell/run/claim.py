@@ -32,10 +32,8 @@ def claimed(
     """
 
     def begin() -> None:
-        if report.is_untrained:
-            report.is_untrained = False
-            report.write(folder)
-            run_files.discard(folder)
+        report.write(folder)
+        run_files.discard(folder)
 
     report = status.Report(begin, is_untrained=True)
     _refuse_inside(folder)

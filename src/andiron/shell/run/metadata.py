@@ -115,7 +115,9 @@ class Record:
         }
         return {**self.others, **_as_files(folder, contents, patches)}
 
-    def _warn_of_differences(self, origin: Mapping[str, Any], last: Mapping[str, Any]) -> None:
+    def _warn_of_differences(
+        self, origin: Mapping[str, object], last: Mapping[str, object]
+    ) -> None:
         """Warns of processes, code, versions and a machine that differ from the `last` session's.
         """
         earlier = last.get("processes", self.processes)
@@ -197,7 +199,7 @@ def _other_facts(folder: RunFolder, splits: Splits) -> list[str]:
     recorded = run_record.read_json(folder, folder.data)
     was, is_now = (dict(leaves(facts, opens_lists=True)) for facts in (recorded, plain))
 
-    def is_other(path: tuple[str, ...], value: Any) -> bool:
+    def is_other(path: tuple[str, ...], value: object) -> bool:
         now = is_now.get(path, value)
         if isinstance(value, float) and isinstance(now, float):
             return not math.isclose(value, now, rel_tol=1e-6, abs_tol=1e-9)
@@ -208,7 +210,7 @@ def _other_facts(folder: RunFolder, splits: Splits) -> list[str]:
     return [*dict.fromkeys(map(".".join, names))]
 
 
-def hyperparameters(plain: Mapping[str, Any]) -> dict[str, Plain]:
+def hyperparameters(plain: Mapping[str, object]) -> dict[str, Plain]:
     """The flat hyperparameters of a run: numbers, and each node's class and arguments.
 
     A node's class has the name of the node. A schedule's copies of `lr` are left out.
@@ -229,11 +231,11 @@ def _sizes(splits: Splits) -> dict[str, int]:
     return {part: len(dataset) for part, dataset in splits.by_name.items()}
 
 
-def _as_page(plain: Mapping[str, Any]) -> str:
+def _as_page(plain: Mapping[str, object]) -> str:
     return fenced(json.dumps(plain, indent=2), "json")
 
 
-def _as_files(folder: RunFolder, contents: Mapping[Path, Any], patches: Patches) -> Files:
+def _as_files(folder: RunFolder, contents: Mapping[Path, object], patches: Patches) -> Files:
     as_json = {path: files.as_indented_json(content) for path, content in contents.items()}
     return as_json | {folder.path / name: patch for name, patch in patches.items()}
 

@@ -60,7 +60,9 @@ def resumes(folder: RunFolder) -> Any:
     return read(folder)["resumes"] if folder.provenance.exists() else []
 
 
-def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, list[str | None]]:
+def differences(
+    then: Mapping[str, object], now: Mapping[str, object]
+) -> dict[str, list[str | None]]:
     """The differences of two records by dotted name: both values as text, None if missing."""
     changes = leaves.by_name(leaves.differences(_compared_parts(then), _compared_parts(now)))
     return {
@@ -81,13 +83,13 @@ def versions() -> dict[str, str]:
     return dict(sorted(installed.items()))
 
 
-def _compared_parts(origin: Mapping[str, Any]) -> dict[str, Any]:
+def _compared_parts(origin: Mapping[str, object]) -> dict[str, Any]:
     code = {name: _without_places(origin[name]) for name in CODE if name in origin}
     compared = {name: origin.get(name) for name in COMPARED}
     return code | compared | {"processes": origin.get("processes", 1)}
 
 
-def _without_places(code: Any) -> Any:
+def _without_places(code: object) -> Any:
     if isinstance(code, list):  # untracked files
         return dict.fromkeys(code, "there")
     if not isinstance(code, dict):
@@ -108,7 +110,7 @@ def _is_well_formed(origin: dict[str, Any]) -> bool:
     return False
 
 
-def _is_plain(value: Any, levels: int) -> bool:
+def _is_plain(value: object, levels: int) -> bool:
     """Whether a value is a scalar, a list of strings, or objects of these, up to `levels` deep."""
     if isinstance(value, dict):
         return levels > 0 and all(_is_plain(inner, levels - 1) for inner in value.values())

@@ -25,13 +25,13 @@ log = logging.getLogger("andiron.resume")  # also printed by a run from Python
 Values = Sequence[tuple[int, Any]]  # with the number of completed updates from which each applied
 
 
-def changes(record: Mapping[str, Any], wanted: Mapping[str, Any]) -> Differences:
+def changes(record: Mapping[str, object], wanted: Mapping[str, object]) -> Differences:
     """The options that differ between two plain configurations, instructions left out."""
     differing = differences(record, wanted)
     return {path: sides for path, sides in differing.items() if path[0] not in schema.INSTRUCTIONS}
 
 
-def applied(plain: Mapping[str, Any], changes: Differences) -> dict[str, Any]:
+def applied(plain: Mapping[str, object], changes: Differences) -> dict[str, Any]:
     """A copy of `plain` with these changes."""
     flat = dict(leaves(plain)) | {path: value for path, (_, value) in changes.items()}
     return nested({path: value for path, value in flat.items() if value is not MISSING})
@@ -91,7 +91,7 @@ def _decided(changes: Differences, policies: Mapping[Path, Resume]) -> Iterator[
             yield path
 
 
-def check_applied(changes: Mapping[str, Sequence[Any]]) -> None:
+def check_applied(changes: Mapping[str, Sequence[object]]) -> None:
     """Refuses changes, by name, of a run that has made all its updates: they would apply to none.
 
     Raises: ConfigError.
@@ -118,7 +118,7 @@ def log_changes(changes: Differences) -> None:
         log.info("changed: %s: %s -> %s", ".".join(path), *map(_displayed_value, sides))
 
 
-def warn_of_order(changes: Mapping[str, Any], batch: int) -> None:
+def warn_of_order(changes: Mapping[str, object], batch: int) -> None:
     """Warns if the order of samples changes within an epoch, after `batch` batches."""
     names = [name for name in changes if name.partition(".")[0] == "seed"]
     if names and batch:
@@ -142,11 +142,11 @@ def policy_of(path: Path, *, is_fork: bool = False) -> Resume:
     return "never" if is_stateful_class or decides_state else policy
 
 
-def _displayed_value(side: Any) -> Any:
+def _displayed_value(side: object) -> Any:
     return "nothing" if side is MISSING else side
 
 
-def values_by_update(resumes: Any) -> Mapping[str, Values]:
+def values_by_update(resumes: object) -> Mapping[str, Values]:
     """The values of each changed option, without a schedule's copy of `lr`; as `history`."""
     changed = history(resumes)
     return {
@@ -155,7 +155,7 @@ def values_by_update(resumes: Any) -> Mapping[str, Values]:
     }  # fmt: skip
 
 
-def history(resumes: Any) -> Mapping[str, Values]:
+def history(resumes: object) -> Mapping[str, Values]:
     """The values of each option that ever changed, from the resumes in provenance.json.
 
     A resume from an earlier update than the last takes the updates after it back.
@@ -174,7 +174,7 @@ def history(resumes: Any) -> Mapping[str, Values]:
     return {name: values for name, values in by_option.items() if len(values) > 1}
 
 
-def texts(resumes: Any) -> dict[str, str]:
+def texts(resumes: object) -> dict[str, str]:
     """The values of each changed option: `0.1, from update 63 0.02`."""
     return {name: as_text(values) for name, values in values_by_update(resumes).items()}
 
@@ -186,5 +186,5 @@ def as_text(values: Values) -> str:
     return plain_values.as_text(first) + "".join(texts)
 
 
-def _is_pair(sides: Any) -> bool:
+def _is_pair(sides: object) -> bool:
     return isinstance(sides, list) and len(sides) == 2

@@ -10,7 +10,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,10 @@ class Manifest:
         plain: dict[str, Any] = {"run": self.run, "files": self.entries}
         plain |= {} if self.written is None else {"written": self.written}
         write(folder.manifest, files.as_indented_json(checksums.signed(plain)))
+
+    def record(self, entries: Entries) -> None:
+        """Replaces the checksums of these files."""
+        self.entries |= entries
 
 
 def begin(
@@ -122,17 +126,17 @@ def write(folder: RunFolder, contents: Mapping[Path, bytes]) -> None:
         _name_in(folder, path): checksums.entry_of(content) for path, content in contents.items()
     }
     old = {name: manifest.entries.get(name, []) for name in new}
-    manifest.entries |= {name: [*old[name], entry] for name, entry in new.items()}
+    manifest.record({name: [*old[name], entry] for name, entry in new.items()})
     manifest.write(folder)
     for path, content in contents.items():
         path.parent.mkdir(exist_ok=True)
         files.write(path, content)
     if any(old.values()):
-        manifest.entries |= {name: [entry] for name, entry in new.items()}
+        manifest.record({name: [entry] for name, entry in new.items()})
         manifest.write(folder)
 
 
-def write_json(folder: RunFolder, contents: Mapping[Path, Any]) -> None:
+def write_json(folder: RunFolder, contents: Mapping[Path, object]) -> None:
     """`write` for plain values as strict JSON."""
     write(folder, {path: f"{strict_json(value, 2)}\n".encode() for path, value in contents.items()})
 
@@ -140,22 +144,21 @@ def write_json(folder: RunFolder, contents: Mapping[Path, Any]) -> None:
 def announce(folder: RunFolder, *paths: Path) -> None:
     """Lists files before they are written, so that they are the run's even after a kill."""
     manifest = _manifest_or_first(folder)
-    manifest.entries = {_name_in(folder, path): [] for path in paths} | manifest.entries
-    manifest.write(folder)
+    entries: Entries = {_name_in(folder, path): [] for path in paths}
+    replace(manifest, entries=entries | manifest.entries).write(folder)
 
 
 def add(folder: RunFolder, *paths: Path) -> None:
     """Records the checksums of files that are already written."""
     manifest = _manifest_or_first(folder)
-    manifest.entries |= {_name_in(folder, path): [checksums.entry(path)] for path in paths}
+    manifest.record({_name_in(folder, path): [checksums.entry(path)] for path in paths})
     manifest.write(folder)
 
 
 def list_written(folder: RunFolder, names: Iterable[str]) -> None:
     """Lists the files that the run wrote beside its recorded ones."""
     manifest = _manifest_or_first(folder)
-    manifest.written = sorted(names)
-    manifest.write(folder)
+    replace(manifest, written=sorted(names)).write(folder)
 
 
 def check(folder: RunFolder, *paths: Path) -> None:
@@ -229,11 +232,11 @@ def _manifest_or_first(folder: RunFolder) -> Manifest:
     return manifest_of(folder) if os.path.lexists(folder.manifest) else begin(folder)
 
 
-def _is_inside(name: Any) -> bool:
+def _is_inside(name: object) -> bool:
     return isinstance(name, str) and not Path(name).is_absolute() and ".." not in Path(name).parts
 
 
-def _is_valid_entry(name: str, entries: Any) -> bool:
+def _is_valid_entry(name: str, entries: object) -> bool:
     return _is_inside(name) and isinstance(entries, list) and all(map(checksums.is_entry, entries))
 
 

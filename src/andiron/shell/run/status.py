@@ -74,6 +74,7 @@ class Report:
     """The status of a run that this process trains; `is_untrained` until its first update.
 
     It is called once the run has begun, or ends without an update; `updated` after the first one.
+    The first call of an untrained run calls `begin`.
     `record` writes the record of a resumed run; `has_logged` is whether one that made no update
     logged values, such as the rest of a validation.
 
@@ -93,13 +94,19 @@ class Report:
 
     def __call__(self) -> None:
         self.has_begun = True
-        self.begin()
+        if self.is_untrained:
+            self.is_untrained = False
+            self.begin()
 
     def updated(self) -> None:
         """After the first update, to which the options of a resumed run have applied."""
         self.record()
         self()
         self.has_updated = True
+
+    def end(self, note: str | None) -> None:
+        """After the training; `note` is why it ended before its length was reached."""
+        self.note = note
 
     def write(self, folder: RunFolder, **ended: Any) -> None:
         """Writes status.json: the run is running, or `ended`."""
@@ -144,7 +151,7 @@ def write_killed(folder: RunFolder, reason: str) -> None:
     write(folder, before | {"status": State.INTERRUPTED, "reason": reason, "ended": now()})
 
 
-def seconds(status: Mapping[str, Any], until: datetime | None = None) -> float | None:
+def seconds(status: Mapping[str, object], until: datetime | None = None) -> float | None:
     """Seconds from the recorded start to the end or `until`; None if either is unknown."""
     started, ended = moment(status.get("started")), moment(status.get("ended")) or until
     if started is None or ended is None:

@@ -47,7 +47,6 @@ class Experiment:
     """
 
     is_recorded = True
-    note: str | None = None
 
     def __init__(
         self,
@@ -77,7 +76,7 @@ class Experiment:
         """Whether its updates and results are complete."""
         return self._is_whole and self.learner.is_over
 
-    def keep(self, plain: Mapping[str, Any], code: Gathering | None, **of_resume: Any) -> None:
+    def keep(self, plain: Mapping[str, object], code: Gathering | None, **of_resume: Any) -> None:
         """Keeps what rank 0 records once the run is trained: its options `plain`, and a resume."""
         built = self.components
         if built.world.rank == 0:
@@ -116,12 +115,15 @@ class Experiment:
             if is_new and (views := wings.optional(MODEL_VIEWS)):
                 self.writers.show_graph(lambda: views.graph(self.components))
             yield self
-            self._report.note = self.note
 
     def updated(self) -> None:
         """After the first update: a signal from here on saves the run."""
         self.learner.interrupter.mark_begun()
         self._report.updated()
+
+    def end(self, note: str | None) -> None:
+        """After the training, before the results."""
+        self._report.end(note)
 
     def write_results(self, summary: Summary, show: Show, weights: Weights) -> None:
         """Writes the summary and the weights; shows what the model makes of the validation data."""
@@ -138,7 +140,7 @@ class Experiment:
         try:
             yield
         except errors.Interrupted as error:
-            error.outcome = "; ".join(self._close())
+            error.add("; ".join(self._close()))
             if error.outcome and isinstance(error, errors.Paused):  # its state is not saved
                 raise errors.RunFolderError(error.outcome) from error
             raise

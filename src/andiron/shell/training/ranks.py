@@ -101,7 +101,7 @@ class Leader:
         self._interrupter.connect(self._world)
         _end_with_parent(signal.SIGTERM, os.getppid())  # the run is then stopped and saved
 
-        def build_everywhere(*args: Any, interrupter: Any, **options: Any) -> Any:
+        def build_everywhere(*args: Any, interrupter: object, **options: object) -> Any:
             for rank in range(1, self._size):
                 os.close(_opened_log(RunFolder(args[1]).rank_log(rank)))
             self._world.decided(lambda: (build.__name__, args, options))

@@ -54,8 +54,7 @@ def train(
         record |= {folder.hydra / name: text.encode() for name, text in hydra_record.items()}
         (trained.resume if _is_resumed(config, folder) else trained.start)(record)
     except errors.Interrupted as error:
-        error.exit_code = config.interrupted_exit_code or error.exit_code
-        error.outcome = "; ".join(filter(None, [error.outcome, _outcome(config, folder)]))
+        error.add(_outcome(config, folder), config.interrupted_exit_code)
         raise
 
 

@@ -73,7 +73,7 @@ def picture(curves: Sequence[Curve], metric: str) -> bytes:
     return as_png(figure)
 
 
-def as_png(figure: Any, **options: Any) -> bytes:
+def as_png(figure: Any, **options: object) -> bytes:
     """A PNG of a figure; `options` are passed to its `savefig`."""
     written = io.BytesIO()
     figure.savefig(written, dpi=120, format="png", **options)

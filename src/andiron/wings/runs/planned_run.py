@@ -85,7 +85,7 @@ def check(config: Train) -> dict[str, dict[str, int]]:
     return {"steps": _steps(config, built), "memory_bytes": sizes}
 
 
-def _decoded_by_workers(node: Any) -> Any:
+def _decoded_by_workers(node: object) -> Any:
     """The node of a data set, where pictures are not decoded into a file."""
     if not isinstance(node, dict):
         return node

@@ -109,7 +109,7 @@ def _metric_table(run: RunReader) -> str:
     return text_table.table(["metric", "best", "epoch of best", "last"], rows)
 
 
-def _group_table(groups: Mapping[str, Any]) -> str:
+def _group_table(groups: Mapping[str, object]) -> str:
     names = "optimizer", "lr", "num_tensors", "num_parameters"
     rows = [
         [name, *(group.get(value) for value in names)]
@@ -119,7 +119,7 @@ def _group_table(groups: Mapping[str, Any]) -> str:
     return text_table.table(["group", "optimizer", "lr", "tensors", "parameters"], rows)
 
 
-def _provenance_values(provenance: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _provenance_values(provenance: Mapping[str, object]) -> Iterator[tuple[str, Any]]:
     command = provenance.get("command")
     if isinstance(command, list):
         yield "command", shlex.join(map(str, command))

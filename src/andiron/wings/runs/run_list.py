@@ -72,7 +72,7 @@ def plain(run: RunReader) -> dict[str, Any]:
     }
 
 
-def local_time(recorded: Any) -> str | None:
+def local_time(recorded: object) -> str | None:
     """A recorded moment in local time; None if it is none."""
     start = moment(recorded)
     try:

@@ -81,7 +81,7 @@ def _is_argument(name: str, run: RunReader) -> bool:
     return any(".".join(parts[:number]) in run.options for number in range(1, len(parts)))
 
 
-def comparable(value: Any) -> Any:
+def comparable(value: object) -> Any:
     """The value in hashable form: lists and mappings as text."""
     return as_text(value) if isinstance(value, list | dict) else value
 
@@ -152,7 +152,7 @@ def _comparison_error(text: str, problem: str) -> errors.SelectionError:
     return errors.SelectionError(f"--where {text[:200]!r}: {problem}; {remedy}; repeat it for more")
 
 
-def _holds(value: Any, sign: str, text: str) -> bool:
+def _holds(value: object, sign: str, text: str) -> bool:
     """Numbers by value; text without regard to case and underscores: `sgd` is the class SGD.
 
     A value that is missing, or of another kind, is neither smaller nor larger.

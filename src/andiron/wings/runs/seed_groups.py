@@ -116,7 +116,7 @@ def label(row: Row) -> str:
     return " ".join([f"{row.place}:", *options])
 
 
-def unlike(name: str, facts: Sequence[Any]) -> list[str]:
+def unlike(name: str, facts: Sequence[object]) -> list[str]:
     """A line if the facts of runs are not all equal; `name` says what they are."""
     if all(fact == facts[0] for fact in facts):
         return []
@@ -175,7 +175,7 @@ def _values(runs: Iterable[RunReader], name: str) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def code_of(origin: Mapping[str, Any]) -> Any:
+def code_of(origin: Mapping[str, object]) -> Any:
     """The commits, uncommitted changes and other modules with which a run was trained."""
     projects = origin.get("projects")
     repositories = [origin.get("git"), *(projects.values() if isinstance(projects, dict) else ())]

@@ -9,7 +9,6 @@ bcd    -
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from andiron.plain.plain_values import as_text, is_number
 from andiron.plain.readable import number, printable, printable_line, shortened
@@ -19,7 +18,7 @@ NOTHING = "-"
 NUMBER = re.compile(r"[-+]?(\d|nan|inf)")  # a unit may follow
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """A line for the headers and one for each row; columns of numbers are right-aligned.
 
     Empty without rows.
@@ -34,7 +33,7 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
 
 
-def cell(value: Any) -> str:
+def cell(value: object) -> str:
     """A value on one line, shortened, without control characters."""
     if value is None:
         return NOTHING
@@ -48,7 +47,7 @@ def measured(value: float | None) -> str | None:
     return None if value is None else number(value)
 
 
-def _are_numbers(column: Sequence[Any]) -> bool:
+def _are_numbers(column: Sequence[object]) -> bool:
     values = [value for value in column if value is not None]
     return bool(values) and all(
         is_number(value) or (isinstance(value, str) and NUMBER.match(value)) for value in values

@@ -45,7 +45,7 @@ def read_object(
     return {}
 
 
-def flat_options(config: Mapping[str, Any]) -> Plain:
+def flat_options(config: Mapping[str, object]) -> Plain:
     """Every option by its dotted name; the name of a node has its class.
 
     A schedule's copy of `lr`, which the user did not set, and `render`, which does not affect
@@ -66,7 +66,7 @@ def flat_options(config: Mapping[str, Any]) -> Plain:
     return flat
 
 
-def standings_of(rows: Any, problems: list[str]) -> Iterator[tuple[str, Standing]]:
+def standings_of(rows: object, problems: list[str]) -> Iterator[tuple[str, Standing]]:
     """The metrics of a summary by split and name, until a malformed one."""
     for row in rows if isinstance(rows, list) else [None]:
         match row:

@@ -151,7 +151,7 @@ class Launcher:
             number = sum(job.status == State.DONE for job in jobs)
             is_named = self.config.sweep_name is not None
             place = "" if is_named else f" with hydra.sweep.dir={as_typed(self.folder)}"
-            error.outcome = f"{number} jobs are done; the same command{place} continues the others"
+            error.add(f"{number} jobs are done; the same command{place} continues the others")
             with suppress(errors.SelectionError):
                 self._compare(source)
             raise

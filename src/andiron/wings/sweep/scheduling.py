@@ -46,6 +46,11 @@ class RunningJob:
     stopped_at: float | None = None  # when the process was signalled to save and stop
     stopped_as: State | None = None  # its final status: timed out or pruned
 
+    def stop(self, number: int, status: State | None = None) -> None:
+        """Signals the process to save and stop."""
+        self.stopped_at, self.stopped_as = time.monotonic(), status
+        self.process.send(number)
+
     @property
     def run_folder(self) -> RunFolder | None:
         """The folder of the run, once the job has reported it."""
@@ -184,14 +189,11 @@ class JobScheduler:
         """Signals the process of a job that is over time, pruned, or has to stop with the sweep."""
         now, minutes = time.monotonic(), self.limits.job_minutes
         if running.stopped_at is None and asked:
-            running.stopped_at = now
-            running.process.send(max(asked.exit_code - SIGNALLED, signal.SIGINT))
+            running.stop(max(asked.exit_code - SIGNALLED, signal.SIGINT))
         elif running.stopped_at is None:
             is_over_time = minutes is not None and now - running.since > 60 * minutes
             if is_over_time or source.is_pruned(running):
-                running.stopped_at = now
-                running.stopped_as = State.TIMED_OUT if is_over_time else State.PRUNED
-                running.process.send(signal.SIGTERM)
+                running.stop(signal.SIGTERM, State.TIMED_OUT if is_over_time else State.PRUNED)
         elif running.stopped_as and now - running.stopped_at > self.limits.grace_seconds:
             running.process.kill()
 

@@ -48,7 +48,7 @@ def run(sweep: HydraSweep, options: SearchOptions, arguments: list[str]) -> list
 
 
 def own_launcher(
-    choice: str, sweep: HydraSweep, jobs: Iterable[Mapping[str, Any]]
+    choice: str, sweep: HydraSweep, jobs: Iterable[Mapping[str, object]]
 ) -> launching.Launcher:
     """The launcher `andiron`, which can stop running jobs; `choice` is the option that needs it.
 

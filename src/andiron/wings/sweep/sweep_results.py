@@ -130,7 +130,7 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
 
 
 def _with_best(
-    results: Results, direction: str, by_path: Mapping[Path, Job], command: Any
+    results: Results, direction: str, by_path: Mapping[Path, Job], command: object
 ) -> Results:
     """The results with the best job of the first row; `command` is that of the sweep."""
     best = run_values.best_first(results.rows[0].runs, results.metric, direction)[0]

@@ -151,7 +151,7 @@ def target_text(
     return str(target.item()) if is_one else ""
 
 
-def _picture(raw: Any) -> Tensor | None:
+def _picture(raw: object) -> Tensor | None:
     """The picture of one stored sample; None if it has none, or several."""
     if len(images := pictures.images_in(raw)) != 1:
         return None
@@ -171,7 +171,7 @@ class Details:
         self._losses: list[Tensor] = []  # of each batch
         self._scores: list[Tensor] = []
 
-    def add(self, item: Any) -> None:
+    def add(self, item: object) -> None:
         """Counts one batch, and stores the loss and the score of each of its samples."""
         if isinstance(item, CLASSIFIED):
             counts = PerClass()(item)[0].long()
@@ -204,7 +204,7 @@ class Details:
         return [(index, float(losses[index])) for index in order if losses[index] > -torch.inf]
 
 
-def losses_of(item: Any) -> Tensor:
+def losses_of(item: object) -> Tensor:
     """[batch]; -inf for samples whose targets are all ignored; [0] for items without a loss."""
     if not isinstance(item, outputs.SupervisedOutput):
         return torch.zeros(0)

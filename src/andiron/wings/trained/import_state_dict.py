@@ -49,7 +49,7 @@ def _load(path: Path) -> tuple[Any, dict[str, str]]:
     return record.tensors, {} if layout == "torch" else {module_file.LAYOUT: layout}
 
 
-def _state_dict(loaded: Any, key: str | None, path: Path) -> Mapping[Any, Any]:
+def _state_dict(loaded: object, key: str | None, path: Path) -> Mapping[Any, Any]:
     """The dict with tensors at the path `key` in nested dicts."""
     if not isinstance(loaded, Mapping):
         raise errors.DataError(f"{path}: holds {_type_name(loaded)}, not a state_dict")
@@ -64,11 +64,11 @@ def _state_dict(loaded: Any, key: str | None, path: Path) -> Mapping[Any, Any]:
     raise errors.DataError(f"{path}: not a plain state_dict{place}; {holds}")
 
 
-def _listed(entries: Mapping[Any, Any]) -> list[str]:
+def _listed(entries: Mapping[object, object]) -> list[str]:
     return [f"{name} ({_type_name(value)})" for name, value in entries.items()]
 
 
-def _type_name(value: Any) -> str:
+def _type_name(value: object) -> str:
     if isinstance(value, Tensor):
         return "a tensor whose name is not a string"
     return f"a dict of {len(value)}" if isinstance(value, Mapping) else f"a {type(value).__name__}"

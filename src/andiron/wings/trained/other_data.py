@@ -135,10 +135,10 @@ def _unit(data: Described) -> float | None:
     return 255.0 if data.input_dtype == "uint8" else 1.0
 
 
-def _fact_differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+def _fact_differences(ours: Mapping[str, object], theirs: Mapping[str, object]) -> list[str]:
     """A line for each deciding fact that differs."""
 
-    def plain(value: Any) -> Any:
+    def plain(value: object) -> Any:
         return json.loads(json.dumps(value))  # as data.json has it
 
     return [

@@ -117,7 +117,7 @@ def _csv_lines(rows: Iterable[Row], *, inert: bool) -> Iterator[str]:
         yield lines.getvalue()
 
 
-def _cell(cell: Any, inert: bool) -> Any:
+def _cell(cell: object, inert: bool) -> Any:
     """A cell; if `inert`, spreadsheets do not read its text as a formula."""
     if not isinstance(cell, str):
         return cell

@@ -70,7 +70,7 @@ class Prediction:
         return self.label or ";".join(self.labels) or values
 
 
-def outputs_of(task: nn.Module, batch: Any, precision: Precision) -> Any:
+def outputs_of(task: nn.Module, batch: object, precision: Precision) -> Any:
     """The task's outputs for a batch, in evaluation mode.
 
     Raises: MismatchError if it cannot be computed.
@@ -84,7 +84,7 @@ def outputs_of(task: nn.Module, batch: Any, precision: Precision) -> Any:
 
 
 def of_batch(
-    task: nn.Module, outputs: Any, facts: Facts, names: Sequence[str]
+    task: nn.Module, outputs: object, facts: Facts, names: Sequence[str]
 ) -> Iterator[Prediction]:
     """The prediction of each sample of a batch, from the outputs of `task`.
 

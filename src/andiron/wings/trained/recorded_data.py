@@ -67,7 +67,7 @@ class _Facts(TypedDict, total=False):
     target_offset: list[Number]
 
 
-def from_plain(name: str, plain: Mapping[str, Any]) -> Described | None:
+def from_plain(name: str, plain: Mapping[str, object]) -> Described | None:
     """The data set that a data.json describes; None if it has no preprocessing.
 
     Raises: DataError for values that `as_plain` never writes.
@@ -116,6 +116,6 @@ def _check_numbers(batcher: Batcher, shape: tuple[int, ...] | None) -> None:
                 )
 
 
-def _validated(kind: Any, plain: Any) -> Any:
+def _validated(kind: Any, plain: object) -> Any:
     """Validates plain values as a dataclass; lists become tuples where its types say so."""
     return TypeAdapter(kind).validate_json(json.dumps(plain), strict=True)

@@ -75,7 +75,7 @@ class Run:
             raise errors.DataError("\n".join(samples.problems))
         return predictions
 
-    def samples(self, inputs: Any, keep: Sequence[str] = ()) -> NewSamples:
+    def samples(self, inputs: object, keep: Sequence[str] = ()) -> NewSamples:
         """The inputs as samples of the run's data set; pictures are read later.
 
         `keep` is as in `predict`.

@@ -13,7 +13,7 @@ import struct
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import torch
 from tensorboard.compat.proto.attr_value_pb2 import AttrValue
@@ -116,7 +116,7 @@ def precision_recall(tag: str, decisions: Decisions, updates: int) -> bytes:
     return _summary(updates, tag=tag, metadata=summary_metadata, tensor=tensor)
 
 
-def session(tag: str, **info: Any) -> bytes:
+def session(tag: str, **info: object) -> bytes:
     """The start or end of a session for the HParams tab."""
     summary_metadata = metadata.create_summary_metadata(plugin_data_pb2.HParamsPluginData(**info))
     return _summary(tag=tag, metadata=summary_metadata, tensor=metadata.NULL_TENSOR)
@@ -230,17 +230,17 @@ def histogram(tensor: Tensor) -> HistogramProto | None:
     )
 
 
-def _plugin_summary(plugin: str, tag: str, content: Any, updates: int = 0) -> bytes:
+def _plugin_summary(plugin: str, tag: str, content: object, updates: int = 0) -> bytes:
     summary_metadata = SummaryMetadata(plugin_data={"plugin_name": plugin})
     tensor = tensor_util.make_tensor_proto(content)
     return _summary(updates, tag=tag, metadata=summary_metadata, tensor=tensor)
 
 
-def _summary(updates: int = 0, **value: Any) -> bytes:
+def _summary(updates: int = 0, **value: object) -> bytes:
     return _record(step=updates, summary=Summary(value=[Summary.Value(**value)]))
 
 
-def _record(**event: Any) -> bytes:
+def _record(**event: object) -> bytes:
     buffer = io.BytesIO()
     RecordWriter(buffer).write(Event(wall_time=time.time(), **event).SerializeToString())
     return buffer.getvalue()

@@ -61,7 +61,7 @@ def names_of(config: Config) -> list[str]:
     return [f"{followed['split']}/{metric}"] if metric else []
 
 
-def _higher_is_better(node: Any) -> bool | None:
+def _higher_is_better(node: object) -> bool | None:
     """`higher_is_better` of a metric's node, or of the metric that it wraps; None if neither."""
     if not isinstance(node, Mapping):
         return None

@@ -64,7 +64,7 @@ def pruner(options: SearchOptions, num_objectives: int) -> pruners.BasePruner:
 
 
 @contextmanager
-def _option_errors(chosen: str, option: str, extra: Mapping[str, Any]) -> Iterator[None]:
+def _option_errors(chosen: str, option: str, extra: Mapping[str, object]) -> Iterator[None]:
     """Raises: ConfigError naming the `option` whose values `extra` optuna does not accept."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", exceptions.ExperimentalWarning)

@@ -42,7 +42,7 @@ class Preprocessed(nn.Module):
 def export(
     model: nn.Module,
     described: Described,
-    stored: Any,
+    stored: object,
     card: Card,
     *,
     kind: str,
@@ -82,7 +82,7 @@ def export(
     return agreement
 
 
-def _inputs(model: nn.Module, described: Described, stored: Any, kind: str) -> tuple[Any, Any]:
+def _inputs(model: nn.Module, described: Described, stored: object, kind: str) -> tuple[Any, Any]:
     """The stored inputs, and the inputs of the model; both latents for a generator.
 
     Both are the batch where the model takes no single tensor, and only its weights are written.
@@ -137,7 +137,7 @@ def _outputs(model: nn.Module, batches: list[Any]) -> list[Tensor]:
     return outputs
 
 
-def _batches(inputs: Any, axes: programs.Axes) -> list[Any]:
+def _batches(inputs: object, axes: programs.Axes) -> list[Any]:
     """A batch of each size; also one of half the length if time may vary."""
     if not isinstance(inputs, Tensor):
         return [inputs]

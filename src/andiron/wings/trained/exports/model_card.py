@@ -201,21 +201,21 @@ On inputs of the run's data: {agreement}; at most {TOLERANCE:g} of the largest o
 The test values are of other weights than this file: {_plain(tested)}, not `{self.weights}`."""
 
 
-def _recorded(record: Any, *names: str) -> Any:
+def _recorded(record: object, *names: str) -> Any:
     """The value at this place of a record, which may hold anything; None if there is none."""
     for name in names:
         record = record.get(name) if isinstance(record, Mapping) else None
     return record
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     """Whether the value can be written as a Python literal."""
     if isinstance(value, list | tuple):
         return all(map(_is_plain, value))
     return value is None or isinstance(value, bool | int | float | str)
 
 
-def _layout(tensor: Any, axes: Mapping[int, str]) -> str:
+def _layout(tensor: object, axes: Mapping[int, str]) -> str:
     if not isinstance(tensor, Tensor):
         named = (structures.fields(tensor) or {}).items()
         kept = (f"{_plain(name)} {_layout(v, axes)}" for name, v in named if isinstance(v, Tensor))
@@ -224,7 +224,7 @@ def _layout(tensor: Any, axes: Mapping[int, str]) -> str:
     return f"{dtype_name(tensor.dtype)} [{', '.join(sizes)}]"
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     return _plain(f"{value:.6g}" if isinstance(value, float) else str(or_nan(value)))
 
 
@@ -233,7 +233,7 @@ def _plain(text: str) -> str:
     return re.sub(r"[^\w .,:;/()=+*-]", "?", text)
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     text = json.dumps(value, indent=2, default=str, ensure_ascii=False)
     return _fenced(readable.printable(text), "json")
 

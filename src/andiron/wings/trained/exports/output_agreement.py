@@ -32,7 +32,7 @@ class Agreement:
 
 
 def measured(
-    exported: Program, batches: Sequence[Any], expected: Sequence[Tensor], name: str
+    exported: Program, batches: Sequence[object], expected: Sequence[Tensor], name: str
 ) -> Agreement:
     """The agreement over batches of inputs with their expected outputs.
 
