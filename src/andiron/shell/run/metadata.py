@@ -118,8 +118,7 @@ class Record:
     def _warn_of_differences(
         self, origin: Mapping[str, object], last: Mapping[str, object]
     ) -> None:
-        """Warns of processes, code, versions and a machine that differ from the `last` session's.
-        """
+        """Warns of processes, code, versions and machine other than in the `last` session."""
         earlier = last.get("processes", self.processes)
         if earlier != self.processes and self.plain.get("slices") is None:
             log.warning(
