@@ -221,14 +221,8 @@ def _named_folder(values: dict[str, Any], arguments: list[str]) -> RunFolder:
         raise errors.ConfigError(
             [f"hydra.run.dir={run_dir}: a resumed run stays in its folder, {path}; leave it out"]
         )
-    folder = RunFolder(path)
-    claim.settle(folder)
-    if not os.path.isfile(folder.config):
-        raise errors.RunFolderError(
-            f"resume={target}: {path} holds no run: there is no {folder.config.name} in it; "
-            "name a run's folder"
-        )
-    return folder
+    claim.settle(RunFolder(path))
+    return named_folder.run_folder_of(path)
 
 
 def _divided(arguments: list[str]) -> tuple[list[str], list[str]]:
