@@ -23,7 +23,7 @@ from andiron.wings.runs import (
     text_table,
 )  # fmt: skip
 from andiron.wings.runs.run_reader import RunReader
-from andiron.wings.sweep import sweep_results
+from andiron.wings.sweep import ledger, sweep_results
 from andiron.wings.trained import named_output
 
 LATEST = Path(named_folder.LATEST)
@@ -163,7 +163,7 @@ def remove(options: Options) -> int:
 
 def _metric_of(runs: Sequence[RunReader], name: str | None) -> str:
     folders = {run.path.parent for run in runs} if name is None else set()
-    sweeps = {path: sweep_results.objective(path) for path in folders if is_sweep(path)}
+    sweeps = {path: ledger.read(path).objective for path in folders if is_sweep(path)}
     return run_list.metric_of(runs, name, sweeps)
 
 

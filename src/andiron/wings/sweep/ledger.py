@@ -71,6 +71,12 @@ class Sweep:
     jobs: dict[str, Job] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def objective(self) -> str | None:
+        """The metric that the sweep was given as its only objective."""
+        own = self.facts.get("objective")
+        return own if isinstance(own, str) else None
+
     def run_of(self, job: Job) -> RunFolder | None:
         """The folder of the job's run, if inside the sweep's folder and not behind a link."""
         if not job.folder or Path(job.folder).is_absolute():

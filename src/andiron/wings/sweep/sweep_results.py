@@ -87,16 +87,6 @@ class Results:
         return "\n\n".join(parts)
 
 
-def objective(folder: Path) -> str | None:
-    """The metric that the sweep was given as its only objective."""
-    return _objective(ledger.read(folder))
-
-
-def _objective(sweep: ledger.Sweep) -> str | None:
-    own = sweep.facts.get("objective")
-    return own if isinstance(own, str) else None
-
-
 def of_folder(folder: Path, metric: str | None = None, direction: str | None = None) -> Results:
     """The results of a sweep folder, by `metric` or else by the sweep's objective.
 
@@ -112,7 +102,7 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
         if (job.status == State.DONE or job.has_paused) and (run := sweep.run_of(job))
     }
     measured = [run for run in run_reader.read(map(RunFolder, by_path)) if run.metrics]
-    own = _objective(sweep)
+    own = sweep.objective
     if not (done := [run for run in measured if by_path[run.path].status == State.DONE]):
         return Results(folder, jobs, metric or own or "")
     by_objective = run_list.metric_of(done, own)
