@@ -29,7 +29,7 @@ from andiron.shell.cli import process
 from andiron.shell.config import leaves
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
-from andiron.shell.run import resume_policy, metadata, provenance, run_record
+from andiron.shell.run import resume_policy, provenance, run_record
 from andiron.shell.run.resume_policy import applied
 from andiron.shell.training import joining, ranks
 from andiron.writers import JsonLinesWriter
@@ -196,7 +196,7 @@ class PastSessions:
         else:
             built = point.build(config, self._trusted, world)
         changed = [*self._changes, *leaves.by_name(self._given)]
-        metadata.check_data(self._folder, built.splits, {name: [] for name in changed})
+        provenance.check_data(self._folder, built.splits, {name: [] for name in changed})
         begun = built.started.get("start_from")
         if begun and begun != self._origin.get("start_from"):
             raise errors.DataError(

@@ -20,7 +20,7 @@ from andiron.shell.config.leaves import Differences
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
 from andiron.shell.run import (
-    log_file, metadata, named_folder, provenance, resume_policy, run_record,
+    log_file, named_folder, provenance, resume_policy, run_record,
 )  # fmt: skip
 
 NAMED = re.compile("(.+)@([^@/]+)")
@@ -60,7 +60,7 @@ class ForkPoint:
         """
         changes = self.changes(config)
         named, (path, saved) = leaves.by_name(changes), self.saved
-        built.world.decided(lambda: metadata.check_data(self.folder, built.splits, named))
+        built.world.decided(lambda: provenance.check_data(self.folder, built.splits, named))
         resume_point.check(config, built, saved, named)
         resume_point.resume(learner, config, self.saved, named, is_fork=True)
         if learner.is_over:

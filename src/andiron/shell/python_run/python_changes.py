@@ -15,7 +15,7 @@ from andiron.shell.config.leaves import MISSING
 from andiron.shell.config.schema import FROM_PYTHON
 from andiron.shell.python_run import python_record
 from andiron.shell.python_run.python_record import Built
-from andiron.shell.run import metadata, provenance, run_record
+from andiron.shell.run import provenance, run_record
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # in the repr of an object
 LATE = ("batch_size", "seed", "augmentation", "lr")  # known with the loader, or of some schedules
@@ -29,7 +29,7 @@ def changes(built: Built, train: object) -> leaves.Differences:
     """
     folder, data = built.chosen.folder, built.chosen.data
     if data is not None and provenance.read(folder)["data"]["sha256"] is not None:
-        metadata.check_data(folder, data, {})
+        provenance.check_data(folder, data, {})
     before, now = run_record.read_json(folder, folder.config), python_record.config_of(built, train)
     was, is_now = _compared(before), _compared(now)
     missing = [{*plain[FROM_PYTHON]["not_recorded"]} for plain in (before, now)]

@@ -1,8 +1,12 @@
-"""The record of a run in its folder, written at its start and at each resume."""
+"""The record of a run in its folder, written at its start, at each resume and at its end.
+
+A run of the command and a run from Python train in the same session. The order of writing: the
+manifest and the status (`claim`), the record, after the first update the status without
+`untrained`, at the end the results and the last status.
+"""
 
 import json
 import logging
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +19,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron import errors
 from andiron.data import Splits
 from andiron.data.splitting import described
 from andiron.data.splitting.described import Described
@@ -68,7 +71,7 @@ class Record:
         splits = self.splits
         data: dict[str, Any] = {"name": splits.name, "sha256": None}
         if isinstance(splits, Splits):
-            data |= {"sha256": splits.fingerprint, "sizes": _sizes(splits)}
+            data |= {"sha256": splits.fingerprint, "sizes": provenance.sizes(splits)}
             if splits.more_fingerprints:
                 data["valid_sets"] = dict(splits.more_fingerprints)
         code, patches = (self.code or Gathering())()
@@ -140,75 +143,6 @@ class Record:
             )
 
 
-def check_data(folder: RunFolder, splits: Splits, changes: Changes) -> None:
-    """Refuses data or splits other than those the run was trained on.
-
-    Raises: DataError if the checksums differ, or the sizes do without a change of data options.
-    """
-    origin = provenance.read(folder)
-    recorded = origin["data"]["sha256"]
-    if recorded != splits.fingerprint:
-        raise errors.DataError(
-            f"data {splits.name}: SHA-256 is {splits.fingerprint}, and the run in {folder.path} "
-            f"was trained on {recorded}: it cannot be resumed with other data; restore the data, "
-            "or start another run from its weights with start_from=<run folder>"
-        )
-    newest = [entry["data"] for entry in (origin, *origin["resumes"]) if "data" in entry][-1]
-    newest = newest if isinstance(newest, dict) else {}
-    _check_sets(folder, splits, newest.get("valid_sets"))
-    sizes, now = newest.get("sizes"), _sizes(splits)
-    if sizes not in (None, now) and not _is_of_data(changes):
-        raise errors.DataError(
-            f"data {splits.name}: its splits have {now} samples, and the run in {folder.path} was "
-            f"trained with {sizes}; use the same split options"
-        )
-    earlier = (entry.get("changes", {}) for entry in origin["resumes"])
-    if folder.data.exists() and not any(map(_is_of_data, (changes, *earlier))):
-        _warn_of_other_facts(folder, splits)
-
-
-def _check_sets(folder: RunFolder, splits: Splits, sets: Any) -> None:
-    """Refuses a further validation set with other data than the one on record."""
-    for name, checksum in splits.more_fingerprints.items():
-        recorded = sets.get(name, checksum) if isinstance(sets, dict) else checksum
-        if recorded != checksum:
-            raise errors.DataError(
-                f"data {splits.name}: SHA-256 of validation set {name} is {checksum}, and the run "
-                f"in {folder.path} was measured on {recorded}; restore it, or give the new data "
-                "another name"
-            )
-
-
-def _is_of_data(changes: Changes) -> bool:
-    return any(name.partition(".")[0] == "data" for name in changes)
-
-
-def _warn_of_other_facts(folder: RunFolder, splits: Splits) -> None:
-    if other := _other_facts(folder, splits):
-        log.warning(
-            "data %s: %s differ from %s: Andiron divides or prepares the data otherwise since this "
-            "run started; a run without a stop would have other results",
-            splits.name, ", ".join(other), folder.data,
-        )  # fmt: skip
-
-
-def _other_facts(folder: RunFolder, splits: Splits) -> list[str]:
-    """The facts that differ from data.json by more than rounding, as far as both have them."""
-    plain = json.loads(json.dumps(described.as_plain(splits)))
-    recorded = run_record.read_json(folder, folder.data)
-    was, is_now = (dict(leaves(facts, opens_lists=True)) for facts in (recorded, plain))
-
-    def is_other(path: tuple[str, ...], value: object) -> bool:
-        now = is_now.get(path, value)
-        if isinstance(value, float) and isinstance(now, float):
-            return not math.isclose(value, now, rel_tol=1e-6, abs_tol=1e-9)
-        return bool(now != value)
-
-    others = [path for path, value in was.items() if is_other(path, value)]
-    names = ([part for part in path if not part.isdigit()] for path in others)  # without positions
-    return [*dict.fromkeys(map(".".join, names))]
-
-
 def hyperparameters(plain: Mapping[str, object]) -> dict[str, Plain]:
     """The flat hyperparameters of a run: numbers, and each node's class and arguments.
 
@@ -224,10 +158,6 @@ def hyperparameters(plain: Mapping[str, object]) -> dict[str, Plain]:
         else:
             flat[".".join(path)] = value if isinstance(value, Plain) else json.dumps(value)
     return flat
-
-
-def _sizes(splits: Splits) -> dict[str, int]:
-    return {part: len(dataset) for part, dataset in splits.by_name.items()}
 
 
 def _as_page(plain: Mapping[str, object]) -> str:

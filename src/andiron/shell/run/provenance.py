@@ -1,5 +1,8 @@
-"""The origin of a run: code, versions, hardware, seed and data; gathered, and read back."""
+"""The origin of a run: code, versions, hardware, seed and data; gathered, read back, compared."""
 
+import json
+import logging
+import math
 import os
 import platform
 import re
@@ -13,14 +16,17 @@ import torch
 
 import andiron
 from andiron import errors
+from andiron.data import Splits
+from andiron.data.splitting import described
 from andiron.run_folder import RunFolder
-from andiron.shell.config import leaves
+from andiron.shell.config.leaves import Changes, by_name, differences as leaf_differences, leaves
 from andiron.shell.run import run_record
 
 CODE = ("git", "projects", "modules")
 COMPARED = ("andiron", "python", "packages", "hardware", "data", "start_from", "fork_from")
 PLACES = ("root", "path", "bytes", "dirty")  # not compared: code may have been moved
 MOST_TEXT = 200  # characters of a compared value
+log = logging.getLogger("andiron")
 INSTALLED = re.compile(r"(.+?)-([^-]+)(-py[\d.]+)?\.(dist|egg)-info")
 
 
@@ -64,7 +70,7 @@ def differences(
     then: Mapping[str, object], now: Mapping[str, object]
 ) -> dict[str, list[str | None]]:
     """The differences of two records by dotted name: both values as text, None if missing."""
-    changes = leaves.by_name(leaves.differences(_compared_parts(then), _compared_parts(now)))
+    changes = by_name(leaf_differences(_compared_parts(then), _compared_parts(now)))
     return {
         name: [None if side is None else str(side)[:MOST_TEXT] for side in sides]
         for name, sides in changes.items()
@@ -81,6 +87,80 @@ def versions() -> dict[str, str]:
             for match in filter(None, map(INSTALLED.fullmatch, os.listdir(folder or "."))):
                 installed.setdefault(re.sub(r"[-_.]+", "-", match[1]).lower(), match[2])
     return dict(sorted(installed.items()))
+
+
+def check_data(folder: RunFolder, splits: Splits, changes: Changes) -> None:
+    """Refuses data or splits other than those the run was trained on.
+
+    Raises: DataError if the checksums differ, or the sizes do without a change of data options.
+    """
+    origin = read(folder)
+    recorded = origin["data"]["sha256"]
+    if recorded != splits.fingerprint:
+        raise errors.DataError(
+            f"data {splits.name}: SHA-256 is {splits.fingerprint}, and the run in {folder.path} "
+            f"was trained on {recorded}: it cannot be resumed with other data; restore the data, "
+            "or start another run from its weights with start_from=<run folder>"
+        )
+    newest = [entry["data"] for entry in (origin, *origin["resumes"]) if "data" in entry][-1]
+    newest = newest if isinstance(newest, dict) else {}
+    _check_sets(folder, splits, newest.get("valid_sets"))
+    before, now = newest.get("sizes"), sizes(splits)
+    if before not in (None, now) and not _is_of_data(changes):
+        raise errors.DataError(
+            f"data {splits.name}: its splits have {now} samples, and the run in {folder.path} was "
+            f"trained with {before}; use the same split options"
+        )
+    earlier = (entry.get("changes", {}) for entry in origin["resumes"])
+    if folder.data.exists() and not any(map(_is_of_data, (changes, *earlier))):
+        _warn_of_other_facts(folder, splits)
+
+
+def _check_sets(folder: RunFolder, splits: Splits, sets: Any) -> None:
+    """Refuses a further validation set with other data than the one on record."""
+    for name, checksum in splits.more_fingerprints.items():
+        recorded = sets.get(name, checksum) if isinstance(sets, dict) else checksum
+        if recorded != checksum:
+            raise errors.DataError(
+                f"data {splits.name}: SHA-256 of validation set {name} is {checksum}, and the run "
+                f"in {folder.path} was measured on {recorded}; restore it, or give the new data "
+                "another name"
+            )
+
+
+def _is_of_data(changes: Changes) -> bool:
+    return any(name.partition(".")[0] == "data" for name in changes)
+
+
+def _warn_of_other_facts(folder: RunFolder, splits: Splits) -> None:
+    if other := _other_facts(folder, splits):
+        log.warning(
+            "data %s: %s differ from %s: Andiron divides or prepares the data otherwise since this "
+            "run started; a run without a stop would have other results",
+            splits.name, ", ".join(other), folder.data,
+        )  # fmt: skip
+
+
+def _other_facts(folder: RunFolder, splits: Splits) -> list[str]:
+    """The facts that differ from data.json by more than rounding, as far as both have them."""
+    plain = json.loads(json.dumps(described.as_plain(splits)))
+    recorded = run_record.read_json(folder, folder.data)
+    was, is_now = (dict(leaves(facts, opens_lists=True)) for facts in (recorded, plain))
+
+    def is_other(path: tuple[str, ...], value: object) -> bool:
+        now = is_now.get(path, value)
+        if isinstance(value, float) and isinstance(now, float):
+            return not math.isclose(value, now, rel_tol=1e-6, abs_tol=1e-9)
+        return bool(now != value)
+
+    others = [path for path, value in was.items() if is_other(path, value)]
+    names = ([part for part in path if not part.isdigit()] for path in others)  # without positions
+    return [*dict.fromkeys(map(".".join, names))]
+
+
+def sizes(splits: Splits) -> dict[str, int]:
+    """The number of samples of each part."""
+    return {part: len(dataset) for part, dataset in splits.by_name.items()}
 
 
 def _compared_parts(origin: Mapping[str, object]) -> dict[str, Any]:

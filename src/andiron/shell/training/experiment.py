@@ -28,7 +28,7 @@ from andiron.shell.config.leaves import Changes
 from andiron.shell.config.schema import Train
 from andiron.shell.config.signatures import signature
 from andiron.shell.config.trust import Trust, nodes
-from andiron.shell.run import metadata, resume_policy, run_record
+from andiron.shell.run import metadata, provenance, resume_policy, run_record
 from andiron.shell.run.code_origin import Gathering
 from andiron.shell.run.metadata import Files, Record
 from andiron.shell.run.metadata import Show, Summary, Weights
@@ -217,7 +217,7 @@ def resume(
     )
     limit = SizeLimit.of(checkpoint.model, str(path))
     built = components.build(dataclasses.replace(config, start_from=None), trusted, limit, world)
-    world.decided(lambda: metadata.check_data(folder, built.splits, changes))
+    world.decided(lambda: provenance.check_data(folder, built.splits, changes))
     resume_point.check(config, built, checkpoint, changes)
     with _assemble(config, folder, built, interrupter, is_whole=is_whole) as experiment:
         learner = experiment.learner
