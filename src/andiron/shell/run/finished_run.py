@@ -1,7 +1,6 @@
 """A finished run: whether its results are whole, and why nothing is left to do."""
 
 import logging
-from contextlib import suppress
 from fnmatch import fnmatch
 from typing import Any
 
@@ -51,23 +50,30 @@ def plain(folder: RunFolder) -> dict[str, Any]:
     return {"run": str(folder.path), "status": None, **status.read(folder), "summary": summary}
 
 
-def may_train(folder: RunFolder, now: Train, changes: Differences) -> bool:
-    """Whether a whole run may train on with these changes of its options; the learner decides.
+def may_train(folder: RunFolder, before: Train, now: Train, changes: Differences) -> bool:
+    """Whether a whole run may train on with these changes of its options.
 
-    A run that ended before its length was reached trains on, unless it was only requeued.
+    A run that stopped early may if the rules have changed; only the learner knows whether it does.
     """
-    is_early = status.read(folder).get("reason") is not None and now.resume != "auto"
-    return is_early or any(path[0] in LENGTHENING for path in changes)
+    if status.read(folder).get("reason") is not None:  # it ended before its length was reached
+        return now.resume != "auto" or any(path[0] in LENGTHENING for path in changes)
+    (unit, before_planned), (new_unit, planned) = map(_length, (before, now))
+    completed = _completed(folder, unit, before_planned)
+    is_stopped = completed < before_planned and before.early_stopping == now.early_stopping
+    return unit != new_unit or (completed != planned and not is_stopped)
+
+
+def _length(options: LearnerOptions) -> tuple[str, int]:
+    """The unit and the number of a run's length."""
+    if options.num_updates is not None:
+        return "updates", options.num_updates
+    return "epochs", options.num_epochs or 0
 
 
 def log_end(folder: RunFolder, options: LearnerOptions) -> None:
     """Logs why nothing is left to do, and how to train on."""
-    unit, planned = "epochs", options.num_epochs or 0
-    if options.num_updates is not None:
-        unit, planned = "updates", options.num_updates
-    completed = planned
-    with suppress(OSError, ValueError, TypeError, KeyError):  # the summary was removed or damaged
-        completed = int(files.read_json(folder.summary)[unit])
+    unit, planned = _length(options)
+    completed = _completed(folder, unit, planned)
     done = f"all {completed} {unit}" if completed == planned else f"{completed} {unit}"
     end = f"{done}: nothing is left to do; num_{unit}=... trains it for longer"
     if note := status.read(folder).get("reason"):
@@ -76,3 +82,11 @@ def log_end(folder: RunFolder, options: LearnerOptions) -> None:
         stopped = f"stopped early after {completed} of {planned} {unit}"
         end = f"{stopped}; change early_stopping to train on"
     log.info("%s is done, %s", folder.path, end)
+
+
+def _completed(folder: RunFolder, unit: str, planned: int) -> int:
+    """The epochs or updates that a done run has completed."""
+    try:
+        return int(files.read_json(folder.summary)[unit])
+    except (OSError, ValueError, TypeError, KeyError):  # removed, or damaged
+        return planned

@@ -89,7 +89,7 @@ class _TrainedRun:
         changes = resume_policy.changes(dataclasses.asdict(recorded), plain)
         resume_policy.check(changes, config.resume_allow)
         is_whole = finished_run.is_whole(folder)
-        if is_whole and not finished_run.may_train(folder, config, changes):
+        if is_whole and not finished_run.may_train(folder, recorded, config, changes):
             finished_run.log_end(folder, recorded)
             return
         # resume=auto: the whole configuration comes from the command line
