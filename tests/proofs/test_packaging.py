@@ -1,6 +1,6 @@
 """Andiron works installed: as a wheel that carries its config and data, and as an editable install.
 
-A project of `andiron new` has every command of docs/commands.md there.
+The commands of docs/commands.md work in a project of `andiron new`.
 """
 
 import importlib.util

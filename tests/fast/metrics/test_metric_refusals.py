@@ -9,6 +9,7 @@ from classification_items import LOSS, measured
 
 from andiron import errors, metrics
 from andiron.data import Batch
+from andiron.metrics.classification.agreement import Agreement
 from andiron.outputs import (
     BinaryClassificationOutput, ClassificationOutput, MultiLabelClassificationOutput,
     RegressionOutput, SequenceOutput,
@@ -20,7 +21,7 @@ ANSWERS = BinaryClassificationOutput(LOSS, torch.zeros(3), torch.tensor([0, 1, 1
 LABELS = MultiLabelClassificationOutput(LOSS, torch.zeros(3, 2), torch.ones(3, 2).long())
 VALUES = RegressionOutput(LOSS, torch.zeros(5, 1), torch.zeros(5, 1))
 TOKENS = SequenceOutput(LOSS, torch.zeros(1, 3, 2), torch.zeros(1, 3).long())
-AGREEMENTS = (metrics.BalancedAccuracy, metrics.MatthewsCorrelation, metrics.CohenKappa)
+AGREEMENTS = Agreement.__subclasses__()
 SCORES = (metrics.Precision, metrics.Recall, metrics.FBeta, metrics.Specificity)
 TABLES = (metrics.ConfusionMatrix, metrics.PerClass)
 ERRORS = (

@@ -5,6 +5,7 @@ import torch
 
 from andiron import metrics
 from andiron.metrics import Tally
+from andiron.metrics.classification.agreement import Agreement
 from andiron.outputs import (
     BinaryClassificationOutput, ClassificationOutput, MultiLabelClassificationOutput,
     SequenceOutput,
@@ -17,7 +18,7 @@ OF_CLASSES = [
     metrics.Accuracy(), metrics.TopKAccuracy(k=1), metrics.TopKAccuracy(k=2),
     metrics.HammingAccuracy(), metrics.Precision(), metrics.Precision(top_k=2, name="p2"),
     metrics.Recall(), metrics.FBeta(), metrics.FBeta(average="micro", name="micro"),
-    metrics.BalancedAccuracy(), metrics.CohenKappa(), metrics.MatthewsCorrelation(),
+    *(kind() for kind in Agreement.__subclasses__()),
 ]  # fmt: skip
 OF_ANSWERS = [
     metrics.HammingAccuracy(), metrics.Precision(), metrics.Recall(), metrics.FBeta(),
