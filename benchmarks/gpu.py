@@ -216,7 +216,7 @@ def compared(work: Work, precision: str, place: Place, *, is_compiled: bool = Fa
         torch.manual_seed(0)
         network = work.network().to(place.device)
         if is_compiled:
-            network.compile()
+            network.compile(backend="aot_eager" if place.tiny else "inductor")
         place.forget_peak()
         running = kind(work, network, precision, place)
         first[side] = place.seconds(running.prepared())

@@ -3,13 +3,16 @@ lie.
 """
 
 import contextlib
+import fcntl
 import functools
 import gc
 import json
 import logging
 import os
+import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,17 +81,54 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function):
     return (yield)
 
 
+SETTINGS = (  # of torch, for the whole process: how each is read and set
+    (torch.get_num_threads, torch.set_num_threads),
+    (torch.get_default_dtype, torch.set_default_dtype),
+    (torch.is_grad_enabled, torch.set_grad_enabled),
+    (torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode),
+    (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+)
+LOGGERS = [logging.getLogger(name) for name in ("andiron", None)]
+
+
 @pytest.fixture(autouse=True)
-def process_as_before():
-    """Puts back what a command leaves in its process: ignored signals, a printer of messages."""
-    before = {number: signal.getsignal(number) for number in STOPPING}
-    log = logging.getLogger("andiron")
-    handlers, level = list(log.handlers), log.level
+def process_as_before(tmp_path_factory):
+    """Puts back what a test leaves in its process, so that no test depends on those before it.
+
+    Signal handlers, loggers, the environment, the current folder, umask, sys.path and torch's
+    settings; modules from temporary folders are forgotten once these are not on sys.path.
+    """
+    handlers = {number: signal.getsignal(number) for number in STOPPING}
+    loggers = [(log, log.handlers[:], log.level) for log in LOGGERS]
+    variables, folder, paths, modules = {**os.environ}, os.getcwd(), sys.path[:], {*sys.modules}
+    settings = [(read(), choose) for read, choose in SETTINGS]
+    mask = os.umask(0o022)
+    os.umask(mask)
     yield
-    for number, handler in before.items():
+    os.umask(mask)
+    for (read, _), (value, choose) in zip(SETTINGS, settings, strict=True):
+        if read() != value:
+            choose(value)
+    sys.path[:] = paths
+    temporary = str(tmp_path_factory.getbasetemp().parent)
+    folders = tuple(str(path) for path in paths if path)
+    new = [name for name in sys.modules if name not in modules]
+    files = {name: getattr(sys.modules[name], "__file__", None) or "" for name in new}
+    for name in new:
+        file = files.get(name.partition(".")[0], "")
+        if file.startswith(temporary) and not file.startswith(folders):
+            del sys.modules[name]
+    with contextlib.suppress(FileNotFoundError):  # the folder of a fixture that has ended
+        os.chdir(folder)
+    variables["PYTEST_CURRENT_TEST"] = os.environ.get("PYTEST_CURRENT_TEST", "")
+    if {**os.environ} != variables:
+        os.environ.clear()
+        os.environ.update(variables)
+    for log, kept, level in loggers:
+        log.handlers[:] = kept
+        log.setLevel(level)
+    for number, handler in handlers.items():
         signal.signal(number, handler)
-    log.handlers[:] = handlers
-    log.setLevel(level)
 
 
 @pytest.fixture
@@ -159,15 +199,39 @@ def command(here):
 
 
 @pytest.fixture(scope="session")
-def finished_digits(tmp_path_factory):
+def made_once(tmp_path_factory):
+    """`made_once(name, make)`: a folder that `make` fills once for all processes of pytest.
+
+    It is only to be read.
+    """
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+
+    def once(name, make):
+        folder, done = shared / f"once-{name}", shared / f"once-{name}.done"
+        with (shared / f"once-{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():
+                shutil.rmtree(folder, ignore_errors=True)  # of a process that failed
+                folder.mkdir()
+                make(folder)
+                done.touch()
+        return folder
+
+    return once
+
+
+@pytest.fixture(scope="session")
+def finished_digits(made_once):
     """The folder of a finished run on the digits, with an average `ema`; only to be read."""
-    folder = tmp_path_factory.mktemp("finished") / "digits"
-    ended = called(
-        train.main, "num_epochs=2", "averages=ema", "render=plain", f"hydra.run.dir={folder}",
-        cwd=folder.parent,
-    )  # fmt: skip
-    assert (ended.code, ended.errors) == (0, "")
-    return folder
+
+    def make(above):
+        options = ("num_epochs=2", "averages=ema", "render=plain", "hydra.run.dir=digits")
+        ended = called(train.main, *options, cwd=above)
+        assert (ended.code, ended.errors) == (0, "")
+
+    return made_once("finished", make) / "digits"
 
 
 def status(folder: Path) -> dict[str, str]:

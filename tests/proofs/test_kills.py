@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("preloaded_processes")
 
 SCRIPT = ROOT / "scripts" / "kill_test.py"
 LONG = (
-    "model.hidden=[32]", "batch_size=20", "num_epochs=25", "checkpoint.every=1",
+    "model.hidden=[32]", "batch_size=20", "num_epochs=15", "checkpoint.every=1",
     "device=cpu", "render=plain",
 )  # fmt: skip
 SHORT = (
@@ -68,11 +68,9 @@ class Forgetful(nn.Module):
 
 
 @pytest.fixture(scope="module")
-def straight(tmp_path_factory):
+def straight(made_once):
     """The run of `LONG`, made straight."""
-    cwd = tmp_path_factory.mktemp("straight")
-    trained(cwd, *LONG, "hydra.run.dir=run")
-    return cwd / "run"
+    return made_once("long", lambda cwd: trained(cwd, *LONG, "hydra.run.dir=run")) / "run"
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ from andiron_lab.ask import bit_comparison
 from extending_page import SECOND, said, written_in
 from train_processes import lines
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 TRAIN = 'python "$ANDIRON/train.py"'
 PICTURE = "metrics=[mae,scatter]"  # a metric that gathers, beside those of the page's second run
 

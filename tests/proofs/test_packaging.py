@@ -5,6 +5,7 @@ The commands of docs/commands.md work in a project of `andiron new`.
 
 import importlib.util
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -82,18 +83,25 @@ def environment(folder: Path) -> Path:
     """A fresh virtual environment that also sees the packages of the one the tests run in; its
     python.
     """
-    venv.create(folder, with_pip=True)
+    venv.create(folder)
     (packages,) = folder.glob("lib/python*/site-packages")
     (packages / "outer.pth").write_text(sysconfig.get_path("purelib"))
     return folder / "bin" / "python"
 
 
 def said(*command: str | Path, cwd: Path) -> str:
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        list(map(str, command)), cwd=cwd, capture_output=True, text=True, timeout=300
+        list(map(str, command)), cwd=cwd, env=own, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def install(python: Path, *what: str | Path) -> None:
+    """Installs with the pip of this environment and the build tools that it has."""
+    pip = sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps"
+    said(*pip, "--no-build-isolation", *what, cwd=python.parents[1])
 
 
 def where_from(python: Path, cwd: Path) -> Path:
@@ -101,22 +109,22 @@ def where_from(python: Path, cwd: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def wheel(checkout, tmp_path_factory) -> Path:
-    """The wheel that pip builds."""
-    folder = tmp_path_factory.mktemp("wheel")
-    pip = (sys.executable, "-m", "pip", "wheel", "-q", "--no-deps")
-    said(*pip, "-w", folder, checkout, cwd=folder)
-    (wheel,) = folder.glob("andiron-*.whl")
+def wheel(checkout, made_once) -> Path:
+    """The wheel that pip builds, as in an empty environment."""
+
+    def make(folder: Path) -> None:
+        pip = sys.executable, "-m", "pip", "wheel", "-q", "--no-deps"
+        said(*pip, "-w", folder, checkout, cwd=folder)
+
+    (wheel,) = made_once("wheel", make).glob("andiron-*.whl")
     return wheel
 
 
 @pytest.fixture(scope="module")
-def python(wheel, tmp_path_factory) -> Path:
+def python(wheel, made_once) -> Path:
     """The python of a fresh environment with the wheel."""
-    folder = tmp_path_factory.mktemp("fresh")
-    python = environment(folder / "env")
-    said(python, "-m", "pip", "install", "-q", "--no-deps", wheel, cwd=folder)
-    return python
+    folder = made_once("installed", lambda folder: install(environment(folder / "env"), wheel))
+    return folder / "env" / "bin" / "python"
 
 
 def test_a_wheel_carries_config_and_data_and_trains_from_any_directory(wheel, python, tmp_path):
@@ -176,18 +184,13 @@ def test_the_source_distribution_holds_the_project_and_both_are_fit_to_publish(
         )  # fmt: skip
 
 
-def check_verify_resume(python: Path, cwd: Path) -> None:
-    """Proves a short run with the installed command, each segment in a process of its own."""
-    command = python.with_name("andiron"), "verify-resume"
-    assert "exact: " in said(*command, "num_epochs=1", "data=partial", "--at", "mid", cwd=cwd)
-
-
 def test_an_editable_install_trains_from_any_directory(checkout, tmp_path):
     python = environment(tmp_path / "env")
-    said(python, "-m", "pip", "install", "-q", "--no-deps", "-e", checkout, cwd=tmp_path)
+    install(python, "-e", checkout)
     assert where_from(python, tmp_path) == checkout / "src" / "andiron" / "__init__.py"
 
     said(python.with_name("andiron"), "train", *RUN, cwd=tmp_path)
 
     assert json.loads((tmp_path / "run" / "status.json").read_text())["status"] == "done"
-    check_verify_resume(python, tmp_path)
+    command = python.with_name("andiron"), "verify-resume"  # each segment in its own process
+    assert "exact: " in said(*command, "num_epochs=1", "data=partial", "--at", "mid", cwd=tmp_path)

@@ -44,7 +44,7 @@ def test_without_any_wing_every_module_is_imported_and_tests_of_whole_runs_pass(
     fast = copy / "tests" / "fast"
     tests = [
         path
-        for path in [fast / "learner" / "test_after_fit.py", *sorted((fast / "run").rglob("test_*"))]
+        for path in [fast / "learner/test_after_fit.py", *sorted((fast / "run").rglob("test_*"))]
         if not imports_wing(path, copy / "tests")
     ]
     assert len(names) > 250 and len(tests) > 10

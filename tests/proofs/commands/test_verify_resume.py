@@ -190,7 +190,6 @@ def test_a_plateau_and_a_loss_scale_are_in_use_in_what_was_proved(tmp_path, proo
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("fresh_processes")
 def test_segments_are_separate_processes_that_an_outside_signal_ends(tmp_path, proof):
     said = proof(
         *SMALL, "num_epochs=4", "--at", "signal", "validation:2", "end", "--random", "1", "--seed",

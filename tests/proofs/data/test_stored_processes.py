@@ -41,10 +41,10 @@ print(json.dumps({"grown_kib": peak() - before, "total": total, "bytes": seen}))
     not Path("/proc/self/status").is_file(),
     reason="needs /proc/self/status for the peak of resident memory",
 )
-@pytest.mark.parametrize("megabytes", [200, 2000])
+@pytest.mark.parametrize("megabytes", [50, 500])
 def test_reading_a_file_in_random_batches_takes_constant_memory(tmp_path, megabytes):
-    if shutil.disk_usage(tmp_path).free < 3e9:
-        pytest.skip("needs 3 GB of free disk")
+    if shutil.disk_usage(tmp_path).free < 1e9:
+        pytest.skip("needs 1 GB of free disk")
     rows, file = megabytes * 10**6 // ROW, tmp_path / "large.bin"
     block = bytearray(os.urandom(ROW * 1000))
     with file.open("wb") as out:
@@ -64,6 +64,6 @@ def test_reading_a_file_in_random_batches_takes_constant_memory(tmp_path, megaby
     record = json.loads(done.stdout)
     file.unlink()
     assert (record["total"], record["bytes"]) == (rows * (rows - 1) // 2, rows * ROW)
-    # 16 bytes a sample for its index and its place in the order (10 MB for the large file), and a
+    # 16 bytes a sample for its index and its place in the order (2.6 MB for the large file), and a
     # few batches of 200 KB
     assert record["grown_kib"] < 24 * 1024

@@ -1,8 +1,10 @@
 """Streams under torchrun: every sample is trained on once, or the run is refused."""
 
 import os
+import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -111,29 +113,37 @@ STREAMS = {
 }  # fmt: skip
 
 
+def run(folder, *command):
+    paths = os.pathsep.join([str(ROOT / "src"), str(folder)])
+    variables = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, *map(str, command)], cwd=folder, env=variables, timeout=400,
+        capture_output=True, text=True,
+    )  # fmt: skip
+
+
+def make(folder):
+    (folder / "parts.py").write_text(PARTS)
+    (folder / "make.py").write_text(MAKE)
+    (folder / "conf" / "experiment").mkdir(parents=True)
+    (folder / "conf" / "experiment" / "stream.yaml").write_text(EXPERIMENT)
+    made = run(folder, "make.py", *(["litdata"] if find_spec("litdata") else []))
+    assert made.returncode == 0, made.stderr
+
+
+@pytest.mark.usefixtures("preloaded_processes")
 @pytest.mark.parametrize("stream", STREAMS)
-def test_every_sample_is_seen_once_or_the_stream_is_refused(tmp_path, stream):
+def test_every_sample_is_seen_once_or_the_stream_is_refused(tmp_path, stream, made_once, request):
+    if "litdata" in stream:  # it looks at how its process was started
+        request.getfixturevalue("fresh_processes")
     for package in ("litdata", "webdataset"):
         if package[:3] in stream:
             pytest.importorskip(package)
-    (tmp_path / "parts.py").write_text(PARTS)
-    (tmp_path / "make.py").write_text(MAKE)
-    (tmp_path / "conf" / "experiment").mkdir(parents=True)
-    (tmp_path / "conf" / "experiment" / "stream.yaml").write_text(EXPERIMENT)
-    paths = os.pathsep.join([str(ROOT / "src"), str(tmp_path)])
-    variables = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
-
-    def run(*command):
-        return subprocess.run(
-            [sys.executable, *map(str, command)], cwd=tmp_path, env=variables, timeout=400,
-            capture_output=True, text=True,
-        )  # fmt: skip
-
-    made = run("make.py", *(["litdata"] if "litdata" in stream else []))
-    assert made.returncode == 0, made.stderr
+    shutil.copytree(made_once("streams", make), tmp_path, dirs_exist_ok=True)
     done = run(
-        "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", ROOT / "train.py",
-        "--config-dir", "conf", "experiment=stream", f"data.train={stream}", "render=plain",
+        tmp_path, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
+        ROOT / "train.py", "--config-dir", "conf", "experiment=stream", f"data.train={stream}",
+        "render=plain",
     )  # fmt: skip
     seen = [
         int(line) for file in tmp_path.glob("seen*.txt") for line in file.read_text().split()
