@@ -218,34 +218,40 @@ def _attempts(only: str, folders: int, commands: str) -> list[tuple[Case, str]]:
 def main() -> int:
     """Prints every fault; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="cases whose name has a|b: one of these")
+    parser.add_argument(
+        "--only", nargs="+", default=[""], metavar="A|B",
+        help="cases whose name has one of these; several slices have a --step each",
+    )  # fmt: skip
     parser.add_argument("--commands", default="", help="these commands alone: recheck|replay")
     parser.add_argument("--folders", type=int, default=1, help="take every n-th folder")
-    parser.add_argument("--step", type=int, default=1, help="make every n-th attempt")
+    parser.add_argument("--step", nargs="+", type=int, default=[1], help="make every n-th attempt")
     parser.add_argument("--first", type=int, default=0, help="from this one on")
     parser.add_argument("--jobs", type=int, default=1, help="attempts side by side")
     options = parser.parse_args()
     faulty, most, seconds = 0, (0.0, ""), Counter[str]()
     torch.set_num_threads(1)  # a forked process waits for ever for threads that its parent had
-    chosen = options.only, options.folders, options.commands
-    made = _attempts(*chosen)
-    numbers = range(options.first, len(made), options.step)
+    numbered = [
+        (chosen, number) for only, step in zip(options.only, options.step, strict=True)
+        for chosen in [(only, options.folders, options.commands)]
+        for number in range(options.first, len(_attempts(*chosen)), step)
+    ]  # fmt: skip
+    made = [_attempts(*chosen)[number] for chosen, number in numbered]
     with tempfile.TemporaryDirectory(prefix="andiron-hostile-") as scratch:
-        for kind in sorted({COMMANDS[made[number][1]].honest for number in numbers}):
+        for kind in sorted({COMMANDS[name].honest for _, name in made}):
             honest_copy(kind, Path(scratch))
-        attempt_of = functools.partial(_made, Path(scratch), chosen)
+        attempt_of = functools.partial(_made, Path(scratch))
         forks = multiprocessing.get_context("fork")
         with ProcessPoolExecutor(options.jobs, forks, end_with_parent) as pool:
-            for number, ended in zip(numbers, pool.map(attempt_of, numbers), strict=True):
-                case, name = made[number]
+            ends = pool.map(attempt_of, *zip(*numbered, strict=True))
+            for (case, name), ended in zip(made, ends, strict=True):
                 seconds[name] += ended.seconds
                 most = max(most, (ended.megabytes, f"{case.name} | {name}"))
                 if ended.wrong:
                     faulty += 1
                     print(f"{case.name} | {name}: {'; '.join(ended.wrong)}", flush=True)
                     print(f"    {ended.said}", flush=True)
-    folders = {made[number][0].name for number in numbers}
-    print(f"{len(numbers)} attempts with {len(folders)} hostile folders, {faulty} with a fault")
+    folders = {case.name for case, _ in made}
+    print(f"{len(made)} attempts with {len(folders)} hostile folders, {faulty} with a fault")
     print(f"the most memory beyond the honest folder: {most[0]:.0f} MB ({most[1]})")
     longest = ", ".join(f"{name} {took:.0f} s" for name, took in seconds.most_common(5))
     print(f"{seconds.total():.0f} s, of which: {longest}")

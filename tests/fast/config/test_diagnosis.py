@@ -146,8 +146,6 @@ def test_the_default_configuration_has_no_problems():
     assert problems() == []
 
 
-
-
 def test_a_list_in_a_file_where_a_mapping_stands_has_its_remedy(tmp_path):
     (tmp_path / "experiment").mkdir()
     content = "# @package _global_\naugmentation: {flip: [{_target_: a.B}]}\n"
