@@ -2,7 +2,6 @@
 every data set that has targets for it.
 """
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -46,8 +45,6 @@ def passes(monkeypatch):
 def files(here, monkeypatch):
     monkeypatch.syspath_prepend(here)
     small_files.write(monkeypatch)
-    yield
-    sys.modules.pop("points", None)
 
 
 def as_they_are(run, part):
