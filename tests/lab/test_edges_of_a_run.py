@@ -1,6 +1,5 @@
 """Runs that stopped, ended or changed in unusual places are made again as they were."""
 
-import sys
 import textwrap
 
 import pytest
@@ -56,8 +55,6 @@ CASES = {
 def own_parts(tmp_path, monkeypatch):
     (tmp_path / "asked_parts.py").write_text(textwrap.dedent(OWN))
     monkeypatch.syspath_prepend(tmp_path)
-    yield
-    sys.modules.pop("asked_parts", None)
 
 
 def asked(folder):

@@ -87,8 +87,7 @@ def own(tmp_path, monkeypatch):
     """The name of a module that lies in a folder on `sys.path`."""
     (tmp_path / "users_own.py").write_text(OWN_MODULE)
     monkeypatch.syspath_prepend(tmp_path)
-    yield "users_own"
-    sys.modules.pop("users_own", None)
+    return "users_own"
 
 
 def problems(node, **offered):

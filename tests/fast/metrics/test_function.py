@@ -1,6 +1,5 @@
 """A metric that is one function: what it may give, and how a config names it."""
 
-import sys
 from dataclasses import replace
 
 import pytest
@@ -35,8 +34,7 @@ def own(tmp_path, monkeypatch):
     """The name of a module that lies in a folder on `sys.path`."""
     (tmp_path / "users_metrics.py").write_text(OWN_MODULE)
     monkeypatch.syspath_prepend(tmp_path)
-    yield "users_metrics"
-    sys.modules.pop("users_metrics", None)
+    return "users_metrics"
 
 
 def item(output, targets):

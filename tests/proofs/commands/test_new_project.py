@@ -24,8 +24,7 @@ def mine(here, monkeypatch):
         f"a project in {here / 'fresh_project'}; there: andiron train\n"
     )
     monkeypatch.chdir(here / "fresh_project")
-    yield here / "fresh_project"
-    sys.modules.pop("fresh_project", None)
+    return here / "fresh_project"
 
 
 def andiron(*arguments):

@@ -39,8 +39,7 @@ def here(tmp_path, monkeypatch):
     git(folder, "add", ".")
     git(folder, "commit", "-qm", "first")
     monkeypatch.syspath_prepend(folder)
-    yield folder
-    sys.modules.pop("project_parts", None)
+    return folder
 
 
 def trained(here, *arguments):
@@ -155,9 +154,7 @@ def pairs(tmp_path, monkeypatch):
     (folder / "pair_padding.py").write_text(COLLATE)
     monkeypatch.syspath_prepend(folder)
     monkeypatch.chdir(folder)
-    yield folder
-    for name in ("pair_parts", "pair_padding"):
-        sys.modules.pop(name, None)
+    return folder
 
 
 def test_all_commands_in_a_project_build_what_its_conf_names(pairs):

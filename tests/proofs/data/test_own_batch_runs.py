@@ -1,7 +1,6 @@
 """A run on samples that are mappings: as on pairs, from the command line to export and predict."""
 
 import json
-import sys
 
 import pytest
 import safetensors.torch
@@ -74,8 +73,7 @@ def project(tmp_path, monkeypatch):
         (tmp_path / "conf" / f"{path}.yaml").write_text(content)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
-    yield tmp_path
-    sys.modules.pop("own_parts", None)
+    return tmp_path
 
 
 def trained(project, name, *options):

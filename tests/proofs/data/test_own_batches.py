@@ -92,8 +92,7 @@ def project(request, tmp_path, monkeypatch):
     written(request.param, tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    yield tmp_path
-    sys.modules.pop("parts", None)
+    return tmp_path
 
 
 def trained(folder, name, *options):

@@ -43,8 +43,7 @@ def project(tmp_path, monkeypatch):
     (tmp_path / "conf" / "data").mkdir(parents=True)
     (tmp_path / "conf" / "data" / "blobs.yaml").write_text(NODE)
     monkeypatch.syspath_prepend(tmp_path)
-    yield tmp_path
-    sys.modules.pop("my_blobs", None)
+    return tmp_path
 
 
 def weights(project, name, *arguments):
