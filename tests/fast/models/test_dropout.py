@@ -281,7 +281,7 @@ def test_it_has_no_state_to_save_and_shows_its_probability() -> None:
 
 
 def accuracy(dropout: type[nn.Module], seed: int) -> float:
-    """The test accuracy, in percent, of a small network after four epochs on the digits."""
+    """The test accuracy, in percent, of a small network after eight epochs on the digits."""
     splits = digits(valid="test", split_seed=0)
     randomness.start_stream(seed, "init")
     model = nn.Sequential(
@@ -290,7 +290,7 @@ def accuracy(dropout: type[nn.Module], seed: int) -> float:
     optimizer = Optimizer(torch.optim.Adam, model)
     loader = DataLoader(splits.train, splits.batcher, batch_size=37, shuffle_seed=seed)
     updates = 0
-    for epoch in range(4):
+    for epoch in range(8):
         for batch in loader.epoch(epoch):
             start(updates, seed)
             loss = functional.cross_entropy(model(batch.inputs), batch.targets)
