@@ -1,18 +1,15 @@
 """Trains the projects in FOLDER... in forked processes, which share one start."""
 
 import os
-import signal
 import socket
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from andiron.interrupter import Interrupter  # noqa: E402
-from andiron.shell.training import train, train_run  # noqa: E402
+from andiron.shell.training import train  # noqa: E402
 
 RUN = ("--config-dir", "conf", "batch_size=8", "num_epochs=2", "render=plain", "log_every=1",
        "device=cpu")  # fmt: skip
@@ -37,22 +34,11 @@ def trained(folder, *options):
         sys.modules.pop("parts", None)
 
 
-def forked(folder, *options, at=None):
-    """The status of a forked process that trains; `at` is the update at which it is killed."""
+def forked(folder, *options):
+    """The status of a forked process that trains."""
     if child := os.fork():
         return os.waitpid(child, 0)[1]
-    whole = train_run.train
-
-    def kill(split, updates, batch):
-        """Ends the process, as a lack of memory does."""
-        if (split, updates) == ("train", at):
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def killed(config, run_dir, record, interrupter, *rest):
-        return whole(config, run_dir, record, Interrupter(stop_rule=kill), *rest)
-
-    with mock.patch.object(train_run, "train", killed if at else whole):
-        os._exit(trained(folder, *options) or 0)
+    os._exit(trained(folder, *options) or 0)
 
 
 def together(folder, *options):
@@ -74,9 +60,6 @@ def main(*folders):
     for folder in map(Path, folders):
         (experiment,) = (folder / "conf" / "experiment").glob("*.yaml")
         run = (*RUN, f"experiment={experiment.stem}", "slices=4")
-        assert forked(folder, *run, "hydra.run.dir=killed", at=5) == signal.SIGKILL
-        assert not (folder / "killed/model.safetensors").exists()
-        assert not forked(folder, *RUN[:2], "resume=killed", "render=plain")
         assert not forked(folder, *run, "hydra.run.dir=whole")
         assert together(folder, *run, "hydra.run.dir=two") == [0, 0], folder
 
