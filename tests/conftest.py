@@ -98,7 +98,7 @@ def process_as_before(tmp_path_factory):
     Signal handlers, loggers, the environment, the current folder, umask, sys.path and torch's
     settings; modules from temporary folders are forgotten once these are not on sys.path.
     """
-    handlers = {number: signal.getsignal(number) for number in STOPPING}
+    handlers = {number: signal.getsignal(number) for number in (*STOPPING, signal.SIGALRM)}
     loggers = [(log, log.handlers[:], log.level) for log in LOGGERS]
     variables, folder, paths, modules = {**os.environ}, os.getcwd(), sys.path[:], {*sys.modules}
     settings = [(read(), choose) for read, choose in SETTINGS]
