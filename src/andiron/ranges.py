@@ -202,6 +202,13 @@ def _are_nodes(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(map(_is_node, value))
 
 
+def _is_split(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return value in ("random", "stratified", "in_order")
+    names = {*value} - {"valid", "test"} if "by" in value else {*value}
+    return names in ({"by"}, {"group"}, {"gap"}) and _whole(value.get("gap", 0)) >= 0
+
+
 Horizon = _updates(1)
 Span = _updates(0)  # 0: leaves a phase out, such as a warm-up
 Traced = Annotated[
@@ -267,6 +274,10 @@ ResizingOption = Annotated[
     dict[str, Any],
     _typed("{crop: 0.875, interpolation: bicubic, squash: true}", Resizing),
 ]
+SplitOption = Annotated[str | dict[str, Any], kind(  # see andiron.data.splitting.division.Division
+    "random, stratified, in_order, {gap: ROWS}, {group: COLUMN}, or {by: COLUMN, valid: [VALUE], "
+    "test: [VALUE]}", _is_split, str | dict[str, Any],
+)]  # fmt: skip
 Duration = Annotated[
     Any, _text("a time with its unit, such as 90s, 30min, 8hours or 2days", DURATION)
 ]
@@ -276,19 +287,11 @@ Nodes = Annotated[
     Any,
     kind("a list of nodes, each a _target_ and its arguments", _are_nodes, list[dict[str, Any]]),
 ]
-NodeOrNodes = Annotated[
-    Any,
-    kind(
-        "one node or a list of nodes, each a _target_ and its arguments",
-        lambda value: _is_node(value) or _are_nodes(value),
-        dict[str, Any] | list[dict[str, Any]],
-    ),
-]
-Function = Annotated[
-    Any,
-    kind(
-        "a _target_ and its arguments, or a function's dotted name",
-        lambda value: _is_text(value, DOTTED_NAME) or _is_node(value),
-        str | dict[str, Any],
-    ),
-]
+NodeOrNodes = Annotated[Any, kind(
+    "one node or a list of nodes, each a _target_ and its arguments",
+    lambda value: _is_node(value) or _are_nodes(value), dict[str, Any] | list[dict[str, Any]],
+)]  # fmt: skip
+Function = Annotated[Any, kind(
+    "a _target_ and its arguments, or a function's dotted name",
+    lambda value: _is_text(value, DOTTED_NAME) or _is_node(value), str | dict[str, Any],
+)]  # fmt: skip

@@ -26,7 +26,6 @@ if TYPE_CHECKING:  # imported once asked for, by `__getattr__`
         kfold,
         partial,
         sampled,
-        stratified_folds,
     )
     from andiron.data.composed.torch_dataset import torch_dataset
     from andiron.data.composed.torch_samples import from_torch
@@ -41,6 +40,7 @@ if TYPE_CHECKING:  # imported once asked for, by `__getattr__`
     from andiron.data.sources.digits import digits
     from andiron.data.sources.mnist import fashion_mnist, mnist
     from andiron.data.sources.synthetic import synthetic
+    from andiron.data.splitting.stratified import stratified_folds
 
 LEAVES = {  # the names of each module
     "augment.image_augmentation": "Crop Cutout Flip Rotate Shift",
@@ -48,7 +48,7 @@ LEAVES = {  # the names of each module
     "augment.on_fields": "OnFields",
     "augment.torchvision_transforms": "Torchvision",
     "composed.composed_datasets": "Concatenated Mapped Partial Windows",
-    "composed.derived_splits": "balanced kfold partial sampled stratified_folds",
+    "composed.derived_splits": "balanced kfold partial sampled",
     "composed.torch_dataset": "torch_dataset",
     "composed.torch_samples": "from_torch",
     "on_disk.csv_file": "csv",
@@ -62,6 +62,7 @@ LEAVES = {  # the names of each module
     "sources.digits": "digits",
     "sources.mnist": "fashion_mnist mnist",
     "sources.synthetic": "synthetic",
+    "splitting.stratified": "stratified_folds",
 }
 
 

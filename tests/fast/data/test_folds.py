@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from andiron.data.batchers import ImageBatcher
 from andiron.data.composed.composed_datasets import Mapped, Partial
-from andiron.data.composed.derived_splits import kfold, stratified_folds
+from andiron.data.composed.derived_splits import kfold
 from andiron.data.dataset import ArrayDataset
 from andiron.data.splitting.splits import Splits
+from andiron.data.splitting.stratified import stratified_folds
 
 TARGETS = torch.tensor([0] * 10 + [1] * 23 + [3] * 7 + [4])[
     torch.randperm(41, generator=torch.Generator().manual_seed(0))

@@ -6,11 +6,18 @@ from hypothesis import given, settings, strategies as st
 
 from andiron import errors
 from andiron.data import ArrayDataset, ImageBatcher, Splits
-from andiron.data.splitting.splits import of_training_and_test, parts, stratified_split
+from andiron.data.splitting.division import Division
+from andiron.data.splitting.splits import of_training_and_test
+from andiron.data.splitting.stratified import stratified_split
 
 TARGETS = torch.tensor([0] * 10 + [1] * 25 + [3] * 7 + [4])[
     torch.randperm(43, generator=torch.Generator().manual_seed(0))
 ]
+
+
+def parts(size, classes=None, **options):
+    """The indices of each part."""
+    return Division(size, classes=classes).parts(**options)
 
 
 def dataset(targets):

@@ -18,7 +18,9 @@ from andiron.data.composed.composed_datasets import (
 )
 from andiron.data.dataset import ArrayDataset, Classes, Dataset, is_stream
 from andiron.data.splitting import splits
+from andiron.data.splitting.division import Division, Parts
 from andiron.data.splitting.splits import Splits
+from andiron.data.splitting.stratified import stratified_split
 from andiron.ranges import Count, Index, Node, Seed
 from andiron.recording import keep_arguments
 
@@ -107,7 +109,7 @@ def partial(
     """
     classes = classes_of(data.train, targets)
     _, labels = torch.unique(classes, return_inverse=True)  # the split takes them from 0 on
-    _, kept = splits.stratified_split(labels, float(fraction), seed, of_each=False)
+    _, kept = stratified_split(labels, float(fraction), seed, of_each=False)
     if not len(kept):
         raise ValueError(
             f"fraction={fraction}: leaves none of {len(labels)} training samples; enlarge it"
@@ -127,23 +129,6 @@ def few(splits: Splits, samples: int) -> Splits:
     return dataclasses.replace(splits.mapped(evenly), name=name, facts=facts)
 
 
-def stratified_folds(targets: Classes, number: int, *, seed: int) -> list[Tensor]:
-    """The indices of `number` folds, each ascending; every sample is in exactly one.
-
-    Samples are shuffled, sorted by class and dealt out in turn: fold sizes, overall and for each
-    class, differ by at most one.
-    Raises: ValueError if a fold would be empty, or for a single fold.
-    """
-    if not 2 <= number <= len(targets):
-        raise ValueError(
-            f"num_folds={number}: should be from 2 to {len(targets)}, the number of samples; "
-            "5 and 10 are usual"
-        )
-    shuffled = torch.randperm(len(targets), generator=randomness.stream(seed, "folds"))
-    by_class = shuffled[targets.cpu()[shuffled].sort(stable=True).indices]
-    return [by_class[first::number].sort().values for first in range(number)]
-
-
 @keep_arguments
 def kfold(
     data: Node, *, fold: Index, num_folds: Annotated[int, Field(ge=2)], split_seed: Seed,
@@ -151,21 +136,42 @@ def kfold(
 ) -> Splits:  # fmt: skip
     """`data` with training and validation samples redivided; fold `fold`, from 0, validates.
 
-    Classes, in the field `targets` of batches that are no pairs, are in proportion in every fold.
-    Test samples stay; what the data set learns from its
-    training samples is learned from the training folds. If `data` validates on its test samples,
-    only the training samples are divided. The folds are a function of `data` and `split_seed`: the
-    runs of one cross-validation differ in `fold` alone.
+    The folds follow the option `split` of `data` (see `Division.fold`): groups stay whole, and in
+    order each fold trains on the samples before it. By default classes, in the field `targets` of
+    batches that are no pairs, are in proportion in every fold. Test samples stay; what the data set
+    learns from its training samples is learned from the training folds. If `data` validates on its
+    test samples, only the training samples are divided. The folds are a function of `data` and
+    `split_seed`: the runs of one cross-validation differ in `fold` alone.
     Raises: ValueError for a fold out of range.
     """
     if not 0 <= fold < num_folds:
         raise ValueError(
             f"fold={fold}: should be from 0 to {num_folds - 1}, as num_folds={num_folds}"
         )
-    classes = torch.cat([classes_of(part, targets) for part in _divided_parts(data)])
-    folds = stratified_folds(classes, num_folds, seed=split_seed)
-    rest = torch.cat(folds[:fold] + folds[fold + 1 :]).sort().values
-    return redivided(data, f"{data.name}, fold {fold} of {num_folds}", rest, folds[fold])
+    train, valid = _divided_rows(data, targets).fold(fold, num_folds, seed=split_seed)
+    return redivided(data, f"{data.name}, fold {fold} of {num_folds}", train, valid)
+
+
+def _divided_rows(data: Splits, targets: str | None) -> Division:
+    """The training and validation samples, to be divided as the option `split` of `data` says."""
+    option = None if data.division is None else data.division.option
+    if option in (None, "stratified"):
+        classes = torch.cat([classes_of(part, targets) for part in _divided_parts(data)])
+        return Division(len(classes), classes=classes)
+    if data.division is None or (refit := data.own_refit) is None:
+        raise ValueError(
+            f"data.split={option}: folds are of the rows of one data set, and a part of "
+            f"{data.name} is another one; give data.data.valid as a fraction"
+        )
+    rows = refit.rows.train
+    if not data.validates_on_test:
+        rows = torch.cat([rows, refit.rows.valid])
+    if len(rows.unique()) < len(rows):
+        raise ValueError(
+            f"{data.name}: has samples twice, which would train and validate in one fold; balance "
+            "the folds: data=balanced data@data.data=kfold"
+        )
+    return data.division.at(rows)
 
 
 def redivided(data: Splits, name: str, train: Tensor, valid: Tensor | None = None) -> Splits:
@@ -181,7 +187,7 @@ def redivided(data: Splits, name: str, train: Tensor, valid: Tensor | None = Non
         rows = refit.rows
         both = torch.cat([rows.train, rows.valid])
         held_out = rows.valid if valid is None else both[valid]
-        made = splits.of_rows(refit.make, splits.Parts(both[train], held_out, rows.test))
+        made = splits.of_rows(refit.make, Parts(both[train], held_out, rows.test))
         more = {**data.more, **made.more}
         checksums = {**data.more_fingerprints, **made.more_fingerprints}
         return dataclasses.replace(made, name=name, more=more, more_fingerprints=checksums)

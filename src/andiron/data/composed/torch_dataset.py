@@ -13,6 +13,7 @@ from andiron import errors
 from andiron.data import structures
 from andiron.data.augment.sample_random import Draws
 from andiron.data.batchers import ArrayBatcher
+from andiron.data.composed import divided_samples
 from andiron.data.composed.composed_datasets import chosen
 from andiron.data.composed.torch_samples import (
     Collate,
@@ -21,9 +22,10 @@ from andiron.data.composed.torch_samples import (
     collated,
     from_torch,
 )
-from andiron.data.dataset import RawBatch
+from andiron.data.dataset import Dataset, RawBatch
 from andiron.data.splitting import fingerprint as fingerprints, splits
-from andiron.ranges import Count, Node, Proportion, Seed, SetName, Validation
+from andiron.data.splitting.division import Division, Option, Parts, columns_of
+from andiron.ranges import Count, Node, Proportion, Seed, SetName, SplitOption, Validation
 
 Samples = SampleBySample | Streamed
 SAMPLES_READ = 32  # of each data set for the fingerprint, evenly spaced
@@ -37,6 +39,7 @@ def torch_dataset(
     valid: Node | Validation = 0.1,
     test: Node | Proportion = 0.1,
     split_seed: Seed = 0,
+    split: SplitOption | None = None,
     collate: Collate | None = None,
     num_classes: Count | None = None,
     num_outputs: Count | None = None,
@@ -52,6 +55,9 @@ def torch_dataset(
 
     `valid` and `test` are data sets too, or fractions of `train`, of every class if it has
     `targets`; such a part has the transforms of `train`. `valid="test"` validates on `test`.
+    `split` divides the samples of `train` (see `Division`); its column is an attribute of the data
+    set with a value for each sample, its method that takes an index, a column of Arrow, a
+    field of each sample, or a list. In order, `train.gap` samples are left out between two parts.
     Inputs that are bytes or floats reach the network as float32, other integers as int64; batches
     of another structure as they are, but float64 as float32.
     Without `num_classes`, `class_names` and `num_outputs`, the classes are `train.classes`, and
@@ -70,14 +76,13 @@ def torch_dataset(
     names = class_names or getattr(train, "classes", None)
     facts = _facts(datasets["train"], num_classes, num_outputs, names)
     fractions = {name: value for name, value in named.items() if name not in datasets}
-    made = splits.Splits(
+    made = _divided(
+        datasets, fractions, split_seed, split,
         name=type(train).__name__,
         batcher=ArrayBatcher(),
         facts=facts,
         fingerprint=fingerprint or _fingerprint(datasets),
-        validates_on_test=valid == "test",
-        **_parts(datasets, fractions, split_seed),
-    )
+    )  # fmt: skip
 
     def read_set(dataset: Any) -> tuple[Samples, str]:
         adapted = _adapted("valid_sets", dataset, collate)
@@ -136,32 +141,51 @@ def _streamed(dataset: IterableDataset[Any], collate: Collate, size: int | None)
         ) from error
 
 
-def _parts(
-    datasets: Mapping[str, Samples], fractions: Mapping[str, Any], split_seed: int
-) -> dict[str, Any]:
-    """The training, validation and test part; fractions are taken from train."""
+def _divided(
+    datasets: Mapping[str, Samples], fractions: Mapping[str, Any], split_seed: int, split: Option,
+    **described: Any,
+) -> splits.Splits:  # fmt: skip
+    """The parts: data sets of their own, and fractions of train; `described` are other fields."""
     whole = datasets["train"]
     if isinstance(whole, Streamed):
-        for name, fraction in fractions.items():
-            if fraction != "test":
+        asked = {**fractions, **({} if split is None else {"split": split})}
+        for name, value in asked.items():
+            if value != "test":
                 raise errors.DataError(
-                    f"data.{name}={fraction}: no fraction can be taken from an IterableDataset; "
-                    f"give data.{name} a data set of its own"
+                    f"data.{name}={value}: no fraction can be taken from an IterableDataset; "
+                    "give data.valid and data.test data sets of their own, and no data.split"
                 )
-        return {"valid": datasets["test"], **datasets}
-    parts: dict[str, Any] = {**datasets}
-    rest, classes = torch.arange(len(whole)), _classes(whole.dataset)
-    for name, seed in (("test", splits.TEST_SEED), ("valid", split_seed)):
-        fraction = fractions.get(name)
-        if fraction == "test":
-            parts[name] = parts["test"]
-        elif fraction is not None:
-            remedy = f", or give data.{name} a data set of its own"
-            rest, held_out = splits.divided(rest, name, fraction, seed, classes, remedy)
-            parts[name] = chosen(whole, held_out)
-    if len(rest) < len(whole):
-        parts["train"] = chosen(whole, rest)
-    return parts
+        own = [datasets[name] for name in ("train", "test", "test")]
+        own[1] = datasets.get("valid", own[2])
+        return splits.of_parts(lambda part: part, own, **described)
+    values = {
+        name: divided_samples.values_of(dataset.dataset, column)
+        for column in columns_of(split) for name, dataset in datasets.items()
+    }  # fmt: skip
+    division = Division(
+        len(whole), split, _classes(whole.dataset), values.get("train", ()),
+        gap=getattr(whole.dataset, "gap", 0),
+    )  # fmt: skip
+    division.check_apart(values)
+    fraction = {"valid": None, "test": None, **fractions}
+    rows = division.parts(**fraction, split_seed=split_seed)
+    divided_samples.check_windows(whole.dataset, division, rows)
+
+    def of_rows(rows: Parts) -> splits.Splits:
+        def subset(part: Any) -> Dataset:
+            if not isinstance(part, Tensor):
+                return part
+            is_whole = torch.equal(part, torch.arange(len(whole)))
+            return whole if is_whole else chosen(whole, part)
+
+        test: Any = datasets.get("test", rows.test)
+        valid = datasets.get("valid", test if rows.valid is rows.test else rows.valid)
+        parts = rows.train, valid, test
+        return splits.of_parts(subset, parts, division=division, **described)
+
+    if "valid" in datasets:  # not of the rows that folds divide
+        return of_rows(rows)
+    return splits.of_rows(of_rows, rows)
 
 
 def _classes(dataset: Any) -> Tensor:

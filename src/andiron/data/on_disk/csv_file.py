@@ -25,8 +25,9 @@ from andiron.data.on_disk.columns import (
 )
 from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.splitting import fingerprint
+from andiron.data.splitting.division import columns_of
 from andiron.data.splitting.splits import Splits, with_sets
-from andiron.ranges import Index, Number, Proportion, Seed, SetName, Validation
+from andiron.ranges import Index, Number, Proportion, Seed, SetName, SplitOption, Validation
 from andiron.recording import keep_arguments
 
 log = logging.getLogger("andiron")
@@ -46,6 +47,7 @@ def csv(
     valid: Validation,
     test: Proportion | Text = 0.1,
     split_seed: Seed,
+    split: SplitOption | None = None,
     missing: Literal["refuse", "drop", "median", "mean"] | Number = "refuse",
     missing_values: Sequence[Text | Number] | None = None,
     categories: Categories | Names | dict[Text, Categories] | None = None,
@@ -80,7 +82,8 @@ def csv(
     names of a file without them. Up to `max_bad_lines` invalid lines of a file are skipped. `test`
     is a fraction of the rows, or the path of another file. `valid_sets` are files of further
     validation sets by name, encoded and standardised as the training rows. The column `weight` has
-    the weight of each sample in the training loss, relative to the others.
+    the weight of each sample in the training loss, relative to the others. `split` divides the
+    rows (see `Division`); a column that it names is no feature, unless it is named.
     Raises: DataError naming file, line and column of invalid values.
     """
     file, targets = Path(path), [target] if isinstance(target, str) else list(target)
@@ -97,6 +100,7 @@ def csv(
         targets=targets,
         exclude=exclude or (),
         weight=weight,
+        kept=columns_of(split),
         reading=reading,
         missing=missing,
         max_bad_lines=max_bad_lines,
@@ -114,6 +118,7 @@ def csv(
         valid=valid,
         test=None if isinstance(test, str) else test,
         split_seed=split_seed,
+        split=split,
         missing=missing,
         categories=categories or (),
     )
@@ -141,14 +146,19 @@ def with_files(
     `options` are the arguments of `csv`.
     """
 
-    def read_set(path: str) -> tuple[Dataset, str]:
-        table = read_as(Path(path), splits.facts, targets, options)
+    division: Any = splits.division
+
+    def read_set(path: str, kept: Sequence[str] = ()) -> tuple[Dataset, str]:
+        table = read_as(Path(path), splits.facts, targets, options, kept)
         rows = table_splits.further_set(table, targets, splits.facts)
         table_splits.warn_of_shared(splits.train, rows, table.source)
+        for values in table.kept.values():
+            division.check_apart({"data.path": division.values, path: values})
         return rows, fingerprint.of_file(Path(path))
 
     if isinstance(test, str):
-        rows, checksum = read_set(test)
+        is_group = division.kind == "group"
+        rows, checksum = read_set(test, columns_of(division.option) if is_group else ())
         valid = rows if splits.validates_on_test else splits.valid
         checksum = fingerprint.of_texts((splits.fingerprint, checksum))
         splits = replace(splits, test=rows, valid=valid, fingerprint=checksum)
@@ -156,9 +166,12 @@ def with_files(
 
 
 def read_as(
-    path: Path, facts: Mapping[str, Any], targets: Sequence[str], options: Mapping[str, Any]
-) -> Columns:
+    path: Path, facts: Mapping[str, Any], targets: Sequence[str], options: Mapping[str, Any],
+    kept: Sequence[str] = (),
+) -> Columns:  # fmt: skip
     """The columns of another file, read as the data set with these `facts` and `options`.
+
+    `kept` are further columns, as text.
 
     Raises: DataError as `read`.
     """
@@ -167,6 +180,7 @@ def read_as(
         path,
         features=[feature.column for feature in encoding.columns],
         targets=targets,
+        kept=kept,
         reading=replace(encoding.reading.laid_out(options), classes=facts.get("class_names", ())),
         missing="drop" if options.get("missing") == "drop" else encoding.missing,
         max_bad_lines=options.get("max_bad_lines", 0),

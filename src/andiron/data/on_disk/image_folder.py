@@ -2,10 +2,9 @@
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
-
-from torch import Tensor
 
 from andiron import errors
 from andiron.data.batchers import ImageBatcher
@@ -14,11 +13,13 @@ from andiron.data.on_disk import image_cache, image_tree
 from andiron.data.on_disk.image_decoding import ImageFolderDataset
 from andiron.data.on_disk.stored import StoredDataset
 from andiron.data.splitting import fingerprint, splits
-from andiron.data.splitting.splits import Parts, Splits, TEST_SEED
+from andiron.data.splitting.division import Division, Option, Parts, columns_of
+from andiron.data.splitting.splits import Splits
 from andiron.plain import readable
 from andiron.plain.long_loops import watched
 from andiron.ranges import (
-    Count, Index, Proportion, Resizing, ResizingOption, Seed, SetName, Validation,
+    Count, Index, Proportion, Resizing, ResizingOption, Seed, SetName, SplitOption,
+    Validation,
 )  # fmt: skip
 from andiron.recording import keep_arguments
 
@@ -40,6 +41,7 @@ def image_folder(
     valid: Validation,
     test: Proportion,
     split_seed: Seed,
+    split: SplitOption | None = None,
     decoded: Literal["workers", "once"] = "workers",
     cache: str | None = None,
     scan: bool = False,
@@ -53,7 +55,9 @@ def image_folder(
     they are in `path`/<part>/<class>. A folder without classes may have a table of file names and
     labels, labels.csv. Without a folder test/, a
     fraction `test` of each class is held out, always the same; without valid/, a fraction `valid`
-    of each class of the rest.
+    of each class of the rest. `split` divides the images (see `Division`), in order by the names of
+    each class; its column is of the table of labels, or a regular expression of the path from the
+    root: the value is its first group, else the whole match.
     With `decoded="workers"` an image is decoded for every batch that has it; with `once` before the
     run, into a file in `cache`, by default `path`/.andiron, which later runs read. The fingerprint
     covers the names and sizes of the files, with `once` their bytes too.
@@ -82,15 +86,11 @@ def image_folder(
     facts |= {"class_names": names} | ({"resizing": resizing} if resizing else {})
     if whole.skipped:
         facts["unreadable_files"] = whole.skipped
-    made = splits.of_parts(
-        whole.dataset.subset,
-        _parts(whole.tree, valid, test, split_seed),
-        name=whole.tree.root.name,
-        batcher=BATCHERS[channels],
-        facts=facts,
-        fingerprint=whole.checksum,
-    )
-    return splits.with_sets(made, valid_sets, read_set)
+    described = {"batcher": BATCHERS[channels], "facts": facts, "fingerprint": whole.checksum}
+    described |= {"name": whole.tree.root.name, "division": division_of(whole.tree, split)}
+    parts = parts_of(whole.tree, described["division"], valid, test, split_seed)
+    of_rows = partial(splits.of_parts, whole.dataset.subset, **described)
+    return splits.with_sets(splits.of_rows(of_rows, parts), valid_sets, read_set)
 
 
 class _Images(NamedTuple):
@@ -168,17 +168,36 @@ def _warn_of_copies(tree: image_tree.ImageTree) -> None:
             )  # fmt: skip
 
 
-def _parts(tree: image_tree.ImageTree, valid: Validation, test: float, split_seed: int) -> Parts:
-    """The indices of each part, from its folder or a fraction of train."""
+def division_of(tree: image_tree.ImageTree, split: Option) -> Division:
+    """The images, to be divided by the option `split`."""
+    values = [tree.values(column) for column in columns_of(split)]
+    return Division(
+        len(tree.names), split, tree.targets, *values,
+        series=tree.targets, row_name=lambda row: str(tree.root / tree.names[row]),
+    )  # fmt: skip
 
-    def without(rest: Tensor, option: str, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
-        if option in tree.indices:
-            return rest, tree.indices[option]
-        remedy = f", or make a folder {tree.root / option}"
-        return splits.divided(rest, option, fraction, seed, tree.targets, remedy)
 
+def parts_of(
+    tree: image_tree.ImageTree, division: Division, valid: Validation, test: float, split_seed: int
+) -> Parts:
+    """The indices of each part, from its folder or a fraction of train.
+
+    Raises: DataError as `Division.parts`, and for a group that is in two folders of parts.
+    """
     every, *_ = tree.indices.values()  # of train, or of all
-    rest, held_out = without(every, "test", test, TEST_SEED)
+    if division.column is not None:
+        of_parts = {part: rows.tolist() for part, rows in tree.indices.items()}
+        division.check_apart({
+            str(tree.root / part): {division.values[row] for row in rows}
+            for part, rows in of_parts.items()
+        })  # fmt: skip
+    parts = division.parts(
+        valid=None if "valid" in tree.indices and valid != "test" else valid,
+        test=None if "test" in tree.indices else test,
+        split_seed=split_seed,
+        rows=every,
+    )
+    held_out = tree.indices.get("test", parts.test)
     if valid == "test":
-        return Parts(rest, held_out, held_out)
-    return Parts(*without(rest, "valid", float(valid), split_seed), held_out)
+        return Parts(parts.train, held_out, held_out)
+    return Parts(parts.train, tree.indices.get("valid", parts.valid), held_out)

@@ -3,23 +3,21 @@
 Classes are folders, or stand in a table beside the pictures, with the name and the label of each.
 """
 
-import csv
 import logging
 import os
 import re
-from collections import Counter, defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from pathlib import Path, PurePath
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from andiron import errors
 from andiron.data.dataset import Classes
-from andiron.data.on_disk.category_names import MISSING
-from andiron.data.on_disk.train_valid_test import OTHERS, PARTS, part_of
+from andiron.data.on_disk import image_labels
+from andiron.data.on_disk.train_valid_test import OTHERS, PARTS, part_of, values_in
 from andiron.plain.long_loops import watched
 
 SUFFIXES = (
@@ -28,15 +26,8 @@ SUFFIXES = (
 )  # fmt: skip
 # hidden folders, and those that archives, NAS boxes and file systems add
 OF_SYSTEM = re.compile(r"\..*|__MACOSX|@eaDir|\$RECYCLE\.BIN|System Volume Information|lost\+found")
+ImagesOf = dict[str, list[str]]  # by class
 log = logging.getLogger("andiron")
-TAG = re.compile(r"[^\s,;|]+")  # of several in one label
-EXAMPLE = "labels.csv, with the columns file and label"
-PREFERRED = ("labels.csv", "metadata.csv")
-FILES = (
-    "file", "file_name", "filename", "image", "image_name", "image_path", "image_id", "img",
-    "path", "file_path", "filepath", "name", "id",
-)  # fmt: skip
-LABELS = ("label", "labels", "class", "class_name", "category", "target")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +40,18 @@ class ImageTree:
     class_names: tuple[str, ...]
     indices: Mapping[str, Tensor]  # of each part that has a folder; without parts, of ""
     labels: Mapping[str, str] = field(default_factory=dict)  # by name, if a table has them
+    cells: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of the table, by name
+
+    def values(self, column: str) -> list[str]:
+        """The cell of every image in a column of the table of labels, else what is in its path.
+
+        Raises: DataError as `values_in`.
+        """
+        columns = sorted({*chain.from_iterable(self.cells.values())})
+        key = image_labels.column_name(column)
+        if key in columns:
+            return [self.cells.get(name, {}).get(key, "") for name in self.names]
+        return values_in(self.names, column, columns)
 
     def without(self, names: Container[str]) -> "ImageTree":
         """The tree with the indices of all but these images.
@@ -138,20 +141,21 @@ def _parts(root: Path) -> dict[str, str]:
     return {part: of_part[part] for part in PARTS if part in of_part}
 
 
-def _by_class(root: Path, folder: Path, ignored: list[str]) -> tuple[dict[str, list[str]], bool]:
-    """The images of each class: in a folder each, or as a table of labels says, and whether."""
+def _by_class(root: Path, folder: Path, ignored: list[str]) -> tuple[ImagesOf, image_labels.Cells]:
+    """The images of each class: in a folder each, or as a table of labels says, with its cells."""
     folders = _folders(folder)
     if len(folders) == 1 and part_of(folders[0]) == part_of(folder.name) is not None:
         return _by_class(root, folder / folders[0], ignored)  # seg_train/seg_train/<class>
-    if len(folders) < 2 and (table := _labels_in(folder)):
+    if len(folders) < 2 and (table := image_labels.table_in(folder)):
         images = [*_files(root, folder, ignored)]
         ignored[:] = {*ignored} - {table.relative_to(root).as_posix()}
-        return _labelled(table, images), True
+        return image_labels.read(table, images)
     if not folders:
+        away = "; without labels, move the folder away" if folder != root else ""
         raise errors.DataError(
             f"{folder}: has no folder of images; put the images of each class into one, such as "
             f"{folder / 'cat' / '1.png'}, or a table of their names and labels beside them: "
-            f"{EXAMPLE}{'; without labels, move the folder away' if folder != root else ''}"
+            f"{image_labels.EXAMPLE}{away}"
         )
     _warn_of_parts(folder, folders)
     images_of = {name: sorted(_files(root, folder / name, ignored)) for name in folders}
@@ -161,7 +165,7 @@ def _by_class(root: Path, folder: Path, ignored: list[str]) -> tuple[dict[str, l
                 f"{folder / name}: a class without images ({', '.join(SUFFIXES)}); put some there, "
                 "or remove it"
             )
-    return images_of, False
+    return images_of, {}
 
 
 def _warn_of_parts(folder: Path, classes: Sequence[str]) -> None:
@@ -182,10 +186,12 @@ def _tree(
     targets: list[int] = []
     indices = {}
     labels: dict[str, str] = {}
+    cells: image_labels.Cells = {}
     ignored: list[str] = []
     class_names = [*known]
     for part, folder in folders.items():
-        images_of, is_table = _by_class(root, root / folder, ignored)
+        images_of, of_table = _by_class(root, root / folder, ignored)
+        cells |= of_table
         class_names = class_names or [*images_of]
         for name in images_of:
             if name not in class_names:
@@ -195,7 +201,7 @@ def _tree(
         for class_name, paths in images_of.items():
             names += paths
             targets += [class_names.index(class_name)] * len(paths)
-            labels |= dict.fromkeys(paths, class_name) if is_table else {}
+            labels |= dict.fromkeys(paths, class_name) if of_table else {}
         indices[part] = torch.arange(begin, len(names))
     if len(class_names) < 2:
         below = root / class_names[0]
@@ -209,7 +215,8 @@ def _tree(
         what = ("files that are not images, such as" if len(ignored) > 1
                 else "file that is not an image:")  # fmt: skip
         log.info("%s: ignored %d %s %s", root, len(ignored), what, min(ignored))
-    return ImageTree(root, tuple(names), torch.tensor(targets), tuple(class_names), indices, labels)
+    classes = tuple(class_names)
+    return ImageTree(root, tuple(names), torch.tensor(targets), classes, indices, labels, cells)
 
 
 def _files(root: Path, folder: Path, ignored: list[str]) -> Iterator[str]:
@@ -225,64 +232,3 @@ def _files(root: Path, folder: Path, ignored: list[str]) -> Iterator[str]:
                 yield name
             else:
                 ignored.append(name)
-
-
-def _labels_in(folder: Path) -> Path | None:
-    """The table of labels in a folder: the only `.csv` file there, or one of PREFERRED."""
-    tables = sorted(folder.glob("*.[cC][sS][vV]"))
-    preferred = [path for path in tables if path.name.lower() in PREFERRED]
-    candidates = preferred or tables
-    return candidates[0] if len(candidates) == 1 else None
-
-
-def _labelled(table: Path, images: Sequence[str]) -> dict[str, list[str]]:
-    """The images of each label, sorted.
-
-    The table names a picture by its file, with or without folders and suffix. A picture that it
-    does not name is left out.
-    Raises: DataError naming the line that has no label, or not one picture of its own.
-    """
-    try:
-        lines = table.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise errors.DataError(f"{table}: cannot be read ({error}); save it as UTF-8") from error
-    rows = csv.reader(lines, delimiter=max(",;\t|", key="".join(lines[:1]).count))
-    header = [name.strip().lower().replace(" ", "_") for name in next(rows, [])]
-    chosen = [[header.index(name) for name in kind if name in header] for kind in (FILES, LABELS)]
-    if not all(chosen):
-        raise errors.DataError(
-            f"{table}: has the columns {', '.join(header)}; name the column of pictures `file`, "
-            "and the column of classes `label`"
-        )
-    places: dict[str, set[str]] = defaultdict(set)
-    for image in images:
-        for key in (PurePath(image).name, PurePath(image).stem):
-            places[key].add(image)
-    labels: dict[str, str] = {}
-    for row in filter(None, rows):
-        name, label = (row[place].strip() if place < len(row) else "" for (place, *_) in chosen)
-        pictures = places[PurePath(name.replace("\\", "/")).name] - labels.keys()
-        if len(pictures) != 1 or label in MISSING:
-            raise errors.DataError(
-                f"{table}, line {rows.line_num}: {name!r} with label {label!r} should name one "
-                f"picture of its own, and {len(pictures)} are left; correct the line"
-            )
-        labels[pictures.pop()] = label
-    _warn_of_tags(table, {label: {*TAG.findall(label)} for label in labels.values()})
-    classes: dict[str, list[str]] = {label: [] for label in sorted({*labels.values()})}
-    for image in sorted(labels):
-        classes[labels[image]].append(image)
-    return classes
-
-
-def _warn_of_tags(table: Path, tags_of: Mapping[str, set[str]]) -> None:
-    """Warns of a label that has all tags of another one, and more that are in other labels too."""
-    used = Counter(chain.from_iterable(tags_of.values()))
-    for label, tags in tags_of.items():
-        if any(other < tags for other in tags_of.values()) and min(map(used.__getitem__, tags)) > 1:
-            log.warning(
-                "%s: labels such as %r look like several labels of one picture, and each "
-                "combination is a class; for several labels a picture, give 0 and 1 for each of "
-                "them: data=torch_dataset task=multilabel", table, label,
-            )  # fmt: skip
-            return

@@ -16,8 +16,11 @@ from andiron.data.dataset import ArrayDataset, Classes, Dataset, Samples
 from andiron.data.on_disk import stored
 from andiron.data.on_disk.stored import StoredArray, StoredDataset
 from andiron.data.splitting import fingerprint, splits, standardisation
+from andiron.data.splitting.division import Division, Parts, columns_of
 from andiron.outputs import IGNORED
-from andiron.ranges import Number, Positive, Proportion, Seed, SetName, Validation
+from andiron.ranges import (
+    Number, Positive, Proportion, Seed, SetName, SplitOption, Validation,
+)  # fmt: skip
 from andiron.recording import keep_arguments
 
 # more takes seconds to read, and may not fit beside a network on a small GPU
@@ -38,6 +41,7 @@ def safetensors(
     valid: Validation,
     test: Proportion = 0.1,
     split_seed: Seed,
+    split: SplitOption | None = None,
     in_memory: Literal["auto"] | bool = "auto",
     mean: Number | Sequence[Number] | None = None,
     std: Positive | Sequence[Positive] | None = None,
@@ -50,19 +54,20 @@ def safetensors(
     Integer targets are classes, counted from 0; booleans of shape [size, labels] are multiple
     labels; floats are numbers to predict, and floats of shape [size] become [size, 1]. `auto` is in
     memory below IN_MEMORY_BYTES. `valid_sets` are files of further validation sets by name, whose
-    arrays have the same names, shapes and dtypes.
+    arrays have the same names, shapes and dtypes. `split` divides the rows (see `Division`); its
+    column is another array of the file, with a number for each row.
     Raises: DataError for any other file; a NaN in inputs that are not in memory is raised by the
     batch that has it.
     """
     file = Path(path)
     of_inputs, of_targets = _arrays(file, inputs, targets)
     classes, facts = _described(of_targets)
-    parts = splits.parts(
-        len(of_inputs), valid=valid, test=test, split_seed=split_seed, classes=classes
-    )
+    values = [_column(file, name).tolist() for name in columns_of(split)]
+    division = Division(len(of_inputs), split, classes, *values)
+    parts = division.parts(valid=valid, test=test, split_seed=split_seed)
     dataset, checksum = _dataset(of_inputs, of_targets, in_memory), fingerprint.of_file(file)
 
-    def of_rows(rows: splits.Parts) -> splits.Splits:
+    def of_rows(rows: Parts) -> splits.Splits:
         return splits.of_parts(
             dataset.subset,
             rows,
@@ -70,6 +75,7 @@ def safetensors(
             batcher=_batcher(of_inputs, mean, std),
             facts={"input_shape": of_inputs.shape[1:], **facts, **_unit(of_targets, rows.train)},
             fingerprint=checksum,
+            division=division,
         )
 
     def read_set(other: str) -> tuple[Dataset, str]:
@@ -101,6 +107,12 @@ def _arrays(file: Path, inputs: str, targets: str) -> tuple[StoredArray, StoredA
             f"{of_targets.name!r} {len(of_targets)}; each input needs one target"
         )
     return of_inputs, of_targets
+
+
+def _column(file: Path, name: str) -> Tensor:
+    """The array of a value for each row, by which `split` divides."""
+    array = _named(stored.arrays_in(file), file, "split", name)
+    return array.read(range(len(array)))
 
 
 def _dataset(

@@ -6,15 +6,18 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from andiron import errors
 from andiron.data.batchers import ArrayBatcher
-from andiron.data.dataset import ArrayDataset
+from andiron.data.dataset import ArrayDataset, Classes
 from andiron.data.on_disk import table_encoding
 from andiron.data.on_disk.columns import Columns, Missing
 from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.splitting import splits, standardisation
+from andiron.data.splitting.division import Division, Option, columns_of
 from andiron.ranges import Validation
 
 Facts = Mapping[str, Any]
@@ -33,12 +36,13 @@ def of_columns(
     valid: Validation,
     test: float | None,
     split_seed: int,
+    split: Option = None,
     **options: Any,
 ) -> splits.Splits:
     """The rows of `table`, with these columns as `targets`; `options` as in `of_rows`.
 
     Without `kind`, `table_targets.inferred_kind` decides. `weight` is a column of numbers.
-    Every part has its share of every class (see `stratified_split`).
+    `split` divides the rows (see `Division`); its column is in `table.kept`.
     Raises: DataError naming row and column of an invalid target or weight, or the source if
     float32 cannot hold a column, or a part would be empty.
     """
@@ -59,10 +63,26 @@ def of_columns(
     else:
         values, options["class_names"] = table_targets.target_classes(table, targets[0])
         classes = values
-    parts = splits.parts(
-        len(table), valid=valid, test=test, split_seed=split_seed, classes=classes
-    )
+    options["division"] = division = division_of(table, split, classes)
+    parts = division.parts(valid=valid, test=test, split_seed=split_seed)
     return splits.of_rows(partial(of_rows, table, values, **options), parts)
+
+
+def division_of(table: Columns, split: Option, classes: Classes | None) -> Division:
+    """The rows of a table, to be divided by the option `split`, whose column it has kept.
+
+    Raises: DataError if dates only go back, as the last rows are held out in order.
+    """
+    values = [value for column in columns_of(split) for value in table.kept[column]]
+    division = Division(len(table), split, classes, values, row_name=table.row_name)
+    for name, kind in table.kinds.items() if division.kind == "in_order" else ():
+        steps = np.diff(table.column(name).to_numpy()) if kind == "date" else np.empty(0)
+        if (steps < 0).any() and not (steps > 0).any():
+            raise errors.DataError(
+                f"{table.source}: column {name!r} begins with the latest date, and data.split="
+                "in_order holds out the last rows; sort the file by date"
+            )
+    return division
 
 
 def further_set(table: Columns, targets: Sequence[str], facts: Facts) -> ArrayDataset:

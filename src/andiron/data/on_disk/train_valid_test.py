@@ -1,6 +1,9 @@
-"""The names of folders and files that say which part of the data is in them."""
+"""The names of folders and files that say which part or group of the data is in them."""
 
 import re
+from collections.abc import Sequence
+
+from andiron import errors
 
 PARTS = ("train", "valid", "test")
 MEANINGS = {  # of a name without WORDS
@@ -15,3 +18,24 @@ WORDS = re.compile("[^a-z]|set|seg|data|images?")
 def part_of(name: str) -> str | None:
     """The part that a name means, such as test for `Test-Images`; None for another name."""
     return MEANINGS.get(WORDS.sub("", name.lower()))
+
+
+def values_in(paths: Sequence[str], pattern: str, columns: Sequence[str] = ()) -> list[str]:
+    """What a regular expression finds in each path: its first group, else the whole match.
+
+    The value is empty for a path without a match. `columns` are others to divide by, in a message.
+    Raises: DataError for an invalid pattern, and one that no path has.
+    """
+    try:
+        matches = [re.search(pattern, path) for path in paths]
+    except re.error as error:
+        raise errors.DataError(
+            f"data.split: {pattern!r} is not a regular expression: {error}; correct it"
+        ) from error
+    if not any(matches):
+        named = f"the columns {', '.join(columns)}, or " if columns else ""
+        raise errors.DataError(
+            f"data.split: {pattern!r} is in no path, such as {paths[0]}; give {named}a regular "
+            "expression, such as '([^/]+)/[^/]+$' for the folder of a picture"
+        )
+    return ["" if match is None else match[match.lastindex or 0] for match in matches]

@@ -6,6 +6,7 @@ from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import ArrayDataset, Samples
 from andiron.data.sources import shipped
 from andiron.data.splitting import splits
+from andiron.data.splitting.division import Division
 from andiron.ranges import Count, Seed, Validation
 from andiron.recording import keep_arguments
 
@@ -26,13 +27,8 @@ def digits(*, valid: Validation, split_seed: Seed, size: Count = 8) -> splits.Sp
     """
     tensors = shipped.load(FILE, SHA256)
     everything = ArrayDataset(_enlarged(tensors["images"], size), tensors["targets"].long())
-    parts = splits.parts(
-        len(everything),
-        valid=valid,
-        test=TEST_FRACTION,
-        split_seed=split_seed,
-        classes=everything.targets,
-    )
+    division = Division(len(everything), classes=everything.targets)
+    parts = division.parts(valid=valid, test=TEST_FRACTION, split_seed=split_seed)
     return splits.of_parts(
         everything.subset,
         parts,

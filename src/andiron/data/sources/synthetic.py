@@ -13,6 +13,7 @@ from andiron import randomness
 from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import ArrayDataset
 from andiron.data.splitting import fingerprint, splits
+from andiron.data.splitting.division import Division
 from andiron.plain import memory
 from andiron.ranges import MOST, Count, Positive, Proportion, Seed, Validation
 from andiron.recording import keep_arguments
@@ -53,9 +54,8 @@ def synthetic(
     stream = randomness.stream(seed, "synthetic targets")
     targets = torch.randperm(num_samples, generator=stream) % num_classes
     inputs = _inputs(targets, centers(shape, num_classes, seed) * separation, dtype, seed)
-    parts = splits.parts(
-        num_samples, valid=valid, test=test, split_seed=split_seed, classes=targets
-    )
+    division = Division(num_samples, classes=targets)
+    parts = division.parts(valid=valid, test=test, split_seed=split_seed)
     everything = ArrayDataset(inputs, targets)
     pixels = ImageBatcher(mean=GREY / 255, std=STEP / 255)
     return splits.of_parts(

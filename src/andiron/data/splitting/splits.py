@@ -1,4 +1,4 @@
-"""The training, validation and test parts of a data set, and its division into them.
+"""The training, validation and test part of a data set, with its facts.
 
     >>> from andiron.data import digits
     >>> splits = digits(valid=0.1, split_seed=0)
@@ -10,24 +10,21 @@
 
 import dataclasses
 import logging
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from torch import Tensor
 
-from andiron import errors, randomness
+from andiron import errors
 from andiron.data.batchers import ImageBatcher
-from andiron.data.dataset import ArrayDataset, Batcher, Classes, Dataset, all_targets
+from andiron.data.dataset import ArrayDataset, Batcher, Dataset, all_targets
 from andiron.data.splitting import fingerprint
+from andiron.data.splitting.division import Division, Parts
 from andiron.ranges import SET_NAMES, Validation, is_set_name
 
-TOLERANCE = 1e-3  # of the size of a part, as the 5,999 of MNIST's 60,000 images
 log = logging.getLogger("andiron")
-TEST_SEED = 0  # fixed: the held-out samples are the same for every split seed
 
 
 @dataclass(frozen=True)
@@ -54,6 +51,7 @@ class Splits:
     more: Mapping[str, Dataset] = field(default_factory=dict)  # further validation sets by name
     more_fingerprints: Mapping[str, str] = field(default_factory=dict)
     refit: "Refit | None" = None
+    division: Division | None = field(default=None, compare=False)  # of its rows; folds follow it
 
     def __post_init__(self) -> None:
         for part in self.more:
@@ -139,13 +137,13 @@ class Refit:
     `rows` are the rows of `made`. See `Splits.own_refit`.
     """
 
-    rows: "Parts"
-    make: Callable[["Parts"], Splits]
+    rows: Parts
+    make: Callable[[Parts], Splits]
     made: Splits
 
 
 def of_rows(
-    make: Callable[["Parts"], Splits], rows: "Parts", made: Splits | None = None
+    make: Callable[[Parts], Splits], rows: Parts, made: Splits | None = None
 ) -> Splits:
     """`make(rows)`, or `made` of it; `kfold`, `balanced` and `partial` call it with other rows."""
     made = made or make(rows)
@@ -181,37 +179,6 @@ def with_sets(
     )
 
 
-class Parts(NamedTuple):
-    """The indices of each part, ascending."""
-
-    train: Tensor
-    valid: Tensor
-    test: Tensor
-
-
-def parts(
-    size: int,
-    *,
-    valid: Validation,
-    test: float | None,
-    split_seed: int,
-    classes: Classes | None = None,
-) -> Parts:
-    """A random fraction `test` of all samples, a random fraction `valid` of the rest, and the rest.
-
-    With `classes`, the fractions are of every class. `valid="test"` validates on the test samples.
-    Raises: DataError if one of the parts would be empty, but for `test=None`.
-    """
-    if classes is None:
-        classes = torch.zeros(size, dtype=torch.long)
-    rest, held_out = torch.arange(size), torch.arange(0)
-    if test is not None:
-        rest, held_out = divided(rest, "test", test, TEST_SEED, classes)
-    if valid == "test":
-        return Parts(rest, held_out, held_out)
-    return Parts(*divided(rest, "valid", float(valid), split_seed, classes), held_out)
-
-
 def of_parts(subset: Callable[[Any], Dataset], parts: Sequence[object], **described: Any) -> Splits:
     """`subset` of the training, validation and test part; `described` are the other fields.
 
@@ -243,58 +210,9 @@ def of_training_and_test(
     """
     parts = [training, test, test]
     if valid != "test":
-        indices = torch.arange(len(training))
-        split = divided(indices, "valid", float(valid), split_seed, training.targets)
-        parts[:2] = map(training.subset, split)
+        division = Division(len(training), classes=training.targets)
+        rows = division.parts(valid=valid, test=None, split_seed=split_seed)
+        parts[:2] = map(training.subset, rows[:2])
     arrays = training.inputs, training.targets, test.inputs, test.targets
     checksum = fingerprint.of_tensors(*arrays)
     return of_parts(lambda part: part, parts, fingerprint=checksum, **described)
-
-
-def divided(
-    indices: Tensor, option: str, fraction: float, seed: int, classes: Classes, remedy: str = ""
-) -> tuple[Tensor, Tensor]:
-    """The rest of `indices`, and a random `fraction` of them; of each of the `classes` of all.
-
-    Raises: DataError naming the `option` if one of the two would be empty.
-    """
-    rest, held_out = stratified_split(classes[indices], fraction, seed)
-    if not len(rest) or not len(held_out):
-        raise errors.DataError(
-            f"data.{option}={fraction}: divides {len(indices)} samples into {len(rest)} and "
-            f"{len(held_out)}; choose a fraction that leaves samples on both sides{remedy}"
-        )
-    return indices[rest], indices[held_out]
-
-
-def stratified_split(
-    targets: Classes, fraction: float, seed: int, *, of_each: bool = True
-) -> tuple[Tensor, Tensor]:
-    """The indices of the rest and of a random `fraction` of every class, both ascending.
-
-    The share n * fraction of each class is rounded, unless the sum would be off by a sample, or one
-    in a thousand: sample k of the n of a class, in random order, is held out before those with a
-    larger (k + 1/2) / n. A smaller fraction lies within a larger one. Where it can be, `of_each`
-    class of two or more a sample is on both sides.
-    """
-    shuffled = torch.randperm(len(targets), generator=randomness.stream(seed, "split"))
-    sizes = torch.bincount(targets, minlength=1)
-    exact = round(len(targets) * fraction, 6)  # floor and ceil of a product that was rounded
-    rounded = int((sizes.double() * fraction).round().sum())
-    slack = int(exact * TOLERANCE)
-    number = min(max(rounded, math.floor(exact) - slack), math.ceil(exact) + slack)
-    if len(sizes) > 1:
-        order = targets[shuffled].sort(stable=True).indices  # by class
-        begins = (sizes.cumsum(0) - sizes).repeat_interleave(sizes)
-        place, size = torch.arange(len(targets)) - begins, sizes.repeat_interleave(sizes)
-        share = (place + 0.5) / size.double()
-        if of_each and int((sizes > 1).sum()) <= number <= len(targets) - int((sizes > 0).sum()):
-            share[place == 0], share[place == size - 1] = 0, 1
-        # of equal shares the odd places, as `round` takes them; then at random
-        places, shares = torch.empty_like(place), torch.empty_like(share)
-        places[order], shares[order] = place, share
-        by_parity = (places % 2).sort(descending=True, stable=True).indices
-        shuffled = shuffled[by_parity[shares[by_parity].sort(stable=True).indices]]
-    is_held = torch.zeros(len(targets), dtype=torch.bool)
-    is_held[shuffled[:number]] = True
-    return (~is_held).nonzero().flatten(), is_held.nonzero().flatten()

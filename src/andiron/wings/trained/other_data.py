@@ -16,8 +16,10 @@ import torch
 from andiron import errors
 from andiron.data import ArrayBatcher, ImageBatcher, Mapped, RawBatch, Splits
 from andiron.data.on_disk import csv_file, table_splits
-from andiron.data.splitting import described, fingerprint, splits as division
+from andiron.data.splitting import described, fingerprint
 from andiron.data.splitting.described import Described
+from andiron.data.splitting.division import columns_of
+from andiron.data.splitting.splits import of_parts
 from andiron.shell.assembly import components
 from andiron.shell.config import arguments, composition, project, schema
 from andiron.shell.config.leaves import leaves, nested
@@ -57,7 +59,8 @@ def _encoded_table(node: schema.Node, data: Described, part: str) -> Splits:
     """The rows of a CSV file, encoded as the training rows were."""
     targets = [node["target"]] if isinstance(node["target"], str) else [*node["target"]]
     path, test, facts = Path(node["path"]), node.get("test", 0.1), dict(data.facts)
-    table = csv_file.read_as(path, facts, targets, node)
+    split = node.get("split")
+    table = csv_file.read_as(path, facts, targets, node, columns_of(split))
     rows = table_splits.further_set(table, targets, facts)
     if "target_columns" in facts:
         facts["target_columns"] = targets
@@ -65,17 +68,17 @@ def _encoded_table(node: schema.Node, data: Described, part: str) -> Splits:
     same: dict[str, Any] = {"batcher": data.batcher, "facts": facts, **named}
     if part == "all":
         return Splits(train=rows, valid=rows, test=rows, **same)
+    classes = rows.targets if "class_names" in facts else None
     try:
+        division = table_splits.division_of(table, split, classes)
         parts = division.parts(
-            len(rows),
             valid=node["valid"],
             test=None if isinstance(test, str) else test,
             split_seed=node["split_seed"],
-            classes=rows.targets if "class_names" in facts else None,
         )
     except errors.DataError as error:
         raise errors.DataError(f"{error}; split=all measures all rows") from error
-    other = division.of_parts(rows.subset, parts, **same)
+    other = of_parts(rows.subset, parts, division=division, **same)
     return csv_file.with_files(other, targets, test, node.get(schema.SETS), node)
 
 

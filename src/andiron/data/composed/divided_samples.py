@@ -1,0 +1,98 @@
+"""Samples of a torch data set as they are divided: their groups, and windows that overlap."""
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from andiron import errors, randomness
+from andiron.data import structures
+from andiron.data.splitting.division import Division, Parts
+
+log = logging.getLogger("andiron")
+
+
+def values_of(dataset: Any, column: Any) -> list[Any]:
+    """The value of each sample: of the data set's column, attribute or method of that name.
+
+    A method takes an index; without any of them, it is a field of each sample. `column` may be the
+    list of the values.
+    Raises: DataError for a name that the data set does not have.
+    """
+    values, name = column, type(dataset).__name__
+    if isinstance(column, str):
+        has_column = column in (getattr(dataset, "column_names", None) or ())
+        values = dataset[column] if has_column else getattr(dataset, column, None)
+    if callable(values):
+        return [values(index) for index in range(len(dataset))]
+    if values is None:
+        with randomness.default_generators_restored():
+            values = [structures.part(dataset[index], column) for index in range(len(dataset))]
+        if values[0] is None:
+            raise errors.DataError(
+                f"data.split: {name} has no {column!r}; give it an attribute of that name with a "
+                "value for each sample, a method that takes an index, or a field in its samples"
+            )
+    return [value.item() if hasattr(value, "item") else value for value in values]
+
+
+def check_windows(dataset: Any, division: Division, rows: Parts) -> None:
+    """Warns of windows of a series that are divided at random, by tensors that share memory.
+
+    Raises: DataError naming the gap to leave between parts in order, if two parts share values.
+    """
+    parts, name = [part for part in rows if len(part)], type(dataset).__name__
+    if division.kind == "in_order":
+        for part in parts[1:]:
+            first = int(part[0])
+            before = first - 1 - division.rows_between
+            if before >= 0 and _share_memory(dataset, before, first):
+                while before >= 0 and _share_memory(dataset, before, first):
+                    before -= 1
+                gap = first - 1 - before
+                raise errors.DataError(
+                    f"data.split={division.option}: sample {first} of {name} begins a part and "
+                    "shares values with the samples before it, as windows of a series do; leave "
+                    f"those out: 'data.split={{gap: {gap}}}', or an attribute {name}.gap = {gap}"
+                )
+    elif division.column is None and len(parts) > 1 and _share_memory(dataset, 0, 1):
+        log.warning(
+            "data.split: samples 0 and 1 of %s share values, as overlapping windows of a series "
+            "do, and held-out samples are drawn at random: a result on them says little of new "
+            "data; set data.split=in_order", name,
+        )  # fmt: skip
+
+
+def _share_memory(dataset: Any, *indices: int) -> bool:
+    """Whether two samples have views of the same memory, other than one that both have whole."""
+    with randomness.default_generators_restored():
+        samples = [dataset[index] for index in indices]  # both alive, so that no memory is reused
+    first, second = ([*map(_addresses, _arrays(sample))] for sample in samples)
+    return any(
+        bool(torch.isin(one, other).any()) and not torch.equal(one, other)
+        for one in first for other in second
+    )  # fmt: skip
+
+
+def _arrays(value: Any) -> Iterator[Any]:
+    """The tensors and the arrays of numpy in a sample."""
+    named = structures.fields(value)
+    if named is not None or isinstance(value, list | tuple):
+        for inner in value if named is None else named.values():
+            yield from _arrays(inner)
+    elif isinstance(value, Tensor | np.ndarray):
+        yield value
+
+
+def _addresses(array: Any) -> Int[Tensor, "..."]:
+    """The address of each number of a tensor, or of an array of numpy."""
+    if isinstance(array, Tensor):
+        array = array.detach().numpy()
+    places = torch.tensor(array.ctypes.data)
+    for size, stride in zip(array.shape, array.strides):
+        places = places[..., None] + torch.arange(size) * stride
+    return places

@@ -1,0 +1,80 @@
+"""A table of labels beside pictures: the label of each, and its other columns."""
+
+import csv
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+
+from andiron import errors
+from andiron.data.on_disk.category_names import MISSING, list_among
+
+log = logging.getLogger("andiron")
+EXAMPLE = "labels.csv, with the columns file and label"
+PREFERRED = ("labels.csv", "metadata.csv")
+FILES = (
+    "file", "file_name", "filename", "image", "image_name", "image_path", "image_id", "img",
+    "path", "file_path", "filepath", "name", "id",
+)  # fmt: skip
+Cells = dict[str, dict[str, str]]  # of a table of labels, by picture and column
+LABELS = ("label", "labels", "class", "class_name", "category", "target")
+
+
+def table_in(folder: Path) -> Path | None:
+    """The table of labels in a folder: the only `.csv` file there, or one of PREFERRED."""
+    tables = sorted(folder.glob("*.[cC][sS][vV]"))
+    preferred = [path for path in tables if path.name.lower() in PREFERRED]
+    candidates = preferred or tables
+    return candidates[0] if len(candidates) == 1 else None
+
+
+def read(table: Path, images: Sequence[str]) -> tuple[dict[str, list[str]], Cells]:
+    """The images of each label, sorted, and the cells of each image by column.
+
+    The table names a picture by its file, with or without folders and suffix. A picture that it
+    does not name is left out.
+    Raises: DataError naming the line that has no label, or not one picture of its own.
+    """
+    try:
+        lines = table.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise errors.DataError(f"{table}: cannot be read ({error}); save it as UTF-8") from error
+    rows = csv.reader(lines, delimiter=max(",;\t|", key="".join(lines[:1]).count))
+    header = [*map(column_name, next(rows, []))]
+    chosen = [[header.index(name) for name in kind if name in header] for kind in (FILES, LABELS)]
+    if not all(chosen):
+        raise errors.DataError(
+            f"{table}: has the columns {', '.join(header)}; name the column of pictures `file`, "
+            "and the column of classes `label`"
+        )
+    places: dict[str, set[str]] = defaultdict(set)
+    for image in images:
+        for key in (PurePath(image).name, PurePath(image).stem):
+            places[key].add(image)
+    labels: dict[str, str] = {}
+    cells: Cells = {}
+    for row in filter(None, rows):
+        name, label = (row[place].strip() if place < len(row) else "" for (place, *_) in chosen)
+        pictures = places[PurePath(name.replace("\\", "/")).name] - labels.keys()
+        if len(pictures) != 1 or label in MISSING:
+            raise errors.DataError(
+                f"{table}, line {rows.line_num}: {name!r} with label {label!r} should name one "
+                f"picture of its own, and {len(pictures)} are left; correct the line"
+            )
+        labels[picture := pictures.pop()] = label
+        cells[picture] = dict(zip(header, map(str.strip, row)))
+    classes: dict[str, list[str]] = {label: [] for label in sorted({*labels.values()})}
+    if several := list_among([*classes]):
+        log.warning(
+            "%s: labels such as %r look like several labels of one picture, and each "
+            "combination is a class; for several labels a picture, give 0 and 1 for each of "
+            "them: data=torch_dataset task=multilabel", table, several,
+        )  # fmt: skip
+    for image in sorted(labels):
+        classes[labels[image]].append(image)
+    return classes, cells
+
+
+def column_name(text: str) -> str:
+    """A column of the table as it is looked up, such as patient_id for `Patient ID`."""
+    return text.strip().lower().replace(" ", "_")
