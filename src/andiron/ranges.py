@@ -274,7 +274,7 @@ ResizingOption = Annotated[
     dict[str, Any],
     _typed("{crop: 0.875, interpolation: bicubic, squash: true}", Resizing),
 ]
-SplitOption = Annotated[str | dict[str, Any], kind(  # see andiron.data.splitting.division.Division
+SplitOption = Annotated[str | dict[str, Any], kind(  # see data.splitting.divided_rows.Division
     "random, stratified, in_order, {gap: ROWS}, {group: COLUMN}, or {by: COLUMN, valid: [VALUE], "
     "test: [VALUE]}", _is_split, str | dict[str, Any],
 )]  # fmt: skip

@@ -15,17 +15,16 @@ if TYPE_CHECKING:  # imported once asked for, by `__getattr__`
     from andiron.data.augment.mixing import Mixup
     from andiron.data.augment.on_fields import OnFields
     from andiron.data.augment.torchvision_transforms import Torchvision
+    from andiron.data.composed.collating import padded
     from andiron.data.composed.composed_datasets import (
         Concatenated,
         Mapped,
         Partial,
-        Windows,
     )
     from andiron.data.composed.derived_splits import (
         balanced,
         kfold,
         partial,
-        sampled,
     )
     from andiron.data.composed.torch_dataset import torch_dataset
     from andiron.data.composed.torch_samples import from_torch
@@ -47,8 +46,9 @@ LEAVES = {  # the names of each module
     "augment.mixing": "Mixup",
     "augment.on_fields": "OnFields",
     "augment.torchvision_transforms": "Torchvision",
-    "composed.composed_datasets": "Concatenated Mapped Partial Windows",
-    "composed.derived_splits": "balanced kfold partial sampled",
+    "composed.collating": "padded",
+    "composed.composed_datasets": "Concatenated Mapped Partial",
+    "composed.derived_splits": "balanced kfold partial",
     "composed.torch_dataset": "torch_dataset",
     "composed.torch_samples": "from_torch",
     "on_disk.csv_file": "csv",
@@ -82,8 +82,8 @@ def __dir__() -> list[str]:
 __all__ = [
     "ArrayBatcher", "ArrayDataset", "Batch", "Concatenated", "Crop", "Cutout", "DataLoader",
     "DataLoaderBuilder", "Dataset", "Flip", "ImageBatcher", "Mapped", "Mixup", "OnFields",
-    "Partial", "RawBatch", "Rotate", "Shift", "Splits", "StoredDataset", "Torchvision", "Windows",
+    "Partial", "RawBatch", "Rotate", "Shift", "Splits", "StoredDataset", "Torchvision",
     "balanced", "cifar10", "cifar100", "csv", "diabetes", "digit_pairs", "digits",
-    "fashion_mnist", "fingerprint", "from_torch", "image_folder", "kfold", "mnist", "partial",
-    "safetensors", "sampled", "stratified_folds", "synthetic", "text", "torch_dataset",
+    "fashion_mnist", "fingerprint", "from_torch", "image_folder", "kfold", "mnist", "padded",
+    "partial", "safetensors", "stratified_folds", "synthetic", "text", "torch_dataset",
 ]  # fmt: skip

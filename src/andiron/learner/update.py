@@ -1,6 +1,7 @@
 """One update of the parameters: gradients of its batches, transformations, finite check, step."""
 
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -25,6 +26,7 @@ from andiron.plain import private_torch
 from andiron.protocols import Loader, TrainOutput, Values
 from andiron.schedules.single_curve import Schedule
 
+OUT_OF_BOUNDS = re.compile(r"Target (\d+) is out of bounds")  # of torch's cross entropy
 log = logging.getLogger("andiron")
 
 
@@ -282,5 +284,11 @@ def explain_step(error: Exception, model: nn.Module, batch: object) -> None:
     network = type(getattr(model, "network", model)).__name__
     shown = errors.shapes(batch, "inputs", "targets") or type(batch).__name__
     what = f"task {type(model).__name__} with model {network} cannot be computed for {shown}"
+    if isinstance(error, IndexError) and (match := OUT_OF_BOUNDS.match(str(error))):
+        number = int(match[1]) + 1
+        raise errors.MismatchError(
+            f"{what}: target {match[1]} is not one of the network's classes, counted from 0; set "
+            f"data.num_classes={number}, or the number of classes if it is larger"
+        ) from error
     remedy = "choose a model, a task, a loss and data that fit each other"
     errors.explain(error, what, f"{remedy}; train_step returns a TrainOutput")

@@ -21,7 +21,7 @@ from andiron.data.augment.image_augmentation import Flip
 from andiron.data.loader import DataLoader
 from andiron.data.on_disk import image_cache, image_decoding, image_tree
 from andiron.data.on_disk.image_folder import ImageFolderDataset, image_folder
-from andiron.data.splitting.division import Division
+from andiron.data.splitting.divided_rows import Division
 from andiron.disk import guarded_folders
 from refusals import message_of
 

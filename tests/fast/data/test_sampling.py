@@ -8,7 +8,7 @@ import torch
 
 from andiron.data.batchers import ImageBatcher
 from andiron.data.composed.composed_datasets import Mapped, Partial
-from andiron.data.composed.derived_splits import balanced, balanced_weights, draws, partial, sampled
+from andiron.data.composed.derived_splits import balanced, balanced_weights, draws, partial
 from andiron.data.dataset import ArrayDataset, RawBatch
 from andiron.data.splitting.splits import Splits
 
@@ -93,7 +93,6 @@ def test_a_balanced_draw_has_every_class_equally_often():
 
 def test_without_a_size_as_many_are_drawn_as_there_are():
     assert len(balanced(splits(dataset()), size=None, seed=0).train) == 52
-    assert len(sampled(dataset(), torch.ones(52), seed=0)) == 52
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -137,21 +136,7 @@ def test_targets_without_classes_split_at_random_and_ignored_as_a_class():
     )
 
 
-@pytest.mark.parametrize("weights, message", [
-    ([1, -0.5], "weight 1 is -0.5: should be finite and at least 0; 0 is never drawn"),
-    ([math.nan, 1], "weight 0 is nan: should be finite and at least 0; 0 is never drawn"),
-    ([1, math.inf], "weight 1 is inf: should be finite and at least 0; 0 is never drawn"),
-    ([0, 0], "no weight is above 0, so no sample can be drawn"),
-    ([], "no weight is above 0, so no sample can be drawn"),
-])  # fmt: skip
-def test_weights_that_are_no_probabilities_are_refused(weights, message):
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        draws(torch.tensor(weights, dtype=torch.float32), 3, seed=0)
-
-
 @pytest.mark.parametrize("call, message", [
-    (lambda: sampled(dataset(), torch.ones(51), seed=0),
-     "51 weights but 52 samples; each sample needs one"),
     (lambda: balanced_weights(torch.tensor([-100, -1])),
      "no sample has a class, so there is nothing to balance"),
     (lambda: balanced(splits(dataset(TARGETS.float())), size=None, seed=0),

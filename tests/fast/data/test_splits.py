@@ -6,7 +6,7 @@ from hypothesis import given, settings, strategies as st
 
 from andiron import errors
 from andiron.data import ArrayDataset, ImageBatcher, Splits
-from andiron.data.splitting.division import Division
+from andiron.data.splitting.divided_rows import Division
 from andiron.data.splitting.splits import of_training_and_test
 from andiron.data.splitting.stratified import stratified_split
 

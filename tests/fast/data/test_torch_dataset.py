@@ -10,7 +10,7 @@ from torch.utils.data import IterableDataset, Subset, TensorDataset, default_col
 
 from andiron import errors, randomness
 from andiron.data import ArrayBatcher, DataLoader, RawBatch, digits, from_torch, torch_dataset
-from andiron.data.composed.composed_datasets import Concatenated, Mapped, Partial, Windows
+from andiron.data.composed.composed_datasets import Concatenated, Mapped, Partial
 from andiron.distributed import World
 from andiron.shell.assembly import components
 from refusals import message_of
@@ -104,7 +104,6 @@ def test_random_transforms_are_a_function_of_seed_epoch_and_index(num_workers):
     (Partial(from_torch(Noisy()), [9, 3, 3]), [9, 3, 3]),
     (Mapped(from_torch(Noisy()), lambda raw: raw), range(11)),
     (Concatenated([from_torch(Noisy(4)), from_torch(Noisy(5))]), [0, 1, 2, 3, 0, 1, 2, 3, 4]),
-    (Windows(from_torch(Noisy()), 2, stride=4), [0, 1, 4, 5, 8, 9]),
 ])  # fmt: skip
 def test_data_sets_made_of_them_repeat_too(dataset, places):
     loader = DataLoader(dataset, ArrayBatcher(), batch_size=2)

@@ -2,16 +2,12 @@
 """
 
 import logging
-import re
 from datetime import date, datetime, time, timedelta
-from functools import partial
-from pathlib import Path
 
 import numpy as np
 import polars
 import pytest
 import torch
-import yaml
 
 from andiron import errors
 from andiron.data.kinds import recorded_kind
@@ -279,25 +275,3 @@ def test_rows_that_repeat_by_themselves_are_not_named(tmp_path, caplog):
         (tmp_path / name).write_text("\n".join(["x,y", *rows]) + "\n")
     load(tmp_path / "t.csv", test=str(tmp_path / "other.csv"))
     assert "training rows too" not in caplog.text
-
-
-def _planted(place, times):
-    return (times * 5 == place).float() * 99
-
-
-def test_windows_of_the_page_share_no_value_between_parts(monkeypatch):
-    page = (Path(__file__).resolve().parents[3] / "docs" / "own_batches.md").read_text()
-    section = page.partition("## LSTM")[2].partition("\n## ")[0]
-    code, settings = re.findall(r"```(?:python|yaml)\n(.*?)```", section, flags=re.DOTALL)
-    parts = {}
-    exec(code, parts)
-    chosen = yaml.safe_load(settings)["data"]
-    for part in ("valid", "test"):
-        for planted in range(chosen[part]["begin"], chosen[part]["end"]):
-            monkeypatch.setattr(torch, "sin", partial(_planted, planted))
-            made = {name: parts["Windows"](**{key: node[key] for key in ("begin", "end")})
-                    for name, node in chosen.items()}  # fmt: skip
-            seen = [name for name, windows in made.items()
-                    for index in range(len(windows))
-                    if any((value == 99).any() for value in windows[index].values())]  # fmt: skip
-            assert {*seen} == {part}

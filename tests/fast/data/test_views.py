@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from andiron.data.dataset import ArrayDataset, Dataset, RawBatch
 from andiron.data.loader import DataLoader
 from andiron.data.composed.composed_datasets import (
-    Concatenated, Mapped, Partial, Windows, chosen, sample_name,
+    Concatenated, Mapped, Partial, chosen, sample_name,
 )  # fmt: skip
 from refusals import message_of
 
@@ -34,8 +34,7 @@ VIEWS = {
     "partial": Partial(WHOLE, [7, 0, 0, 10, 3]),
     "mapped": Mapped(WHOLE, doubled),
     "concatenated": Concatenated([Partial(WHOLE, [9, 2]), WHOLE, Partial(WHOLE, range(4, 7))]),
-    "windows": Windows(WHOLE, 3, stride=2),
-    "nested": Windows(Concatenated([Mapped(WHOLE, doubled), Partial(WHOLE, [1, 0])]), 4),
+    "nested": Partial(Concatenated([Mapped(WHOLE, doubled), Partial(WHOLE, [1, 0])]), range(2, 9)),
 }
 
 
@@ -80,7 +79,7 @@ def test_a_loader_gives_the_batches_of_the_same_samples_in_memory(name, num_work
             assert same(one, other)
 
 
-@pytest.mark.parametrize("name", ["partial", "concatenated", "windows"])
+@pytest.mark.parametrize("name", ["partial", "concatenated"])
 def test_the_targets_of_a_view_belong_to_its_samples(name):
     assert torch.equal(VIEWS[name].targets, every(VIEWS[name]).targets)
 
@@ -88,7 +87,7 @@ def test_the_targets_of_a_view_belong_to_its_samples(name):
 def test_targets_that_only_a_gather_knows_are_not_given():
     mapped = Mapped(WHOLE, doubled)
     assert not hasattr(mapped, "targets")
-    for view in (Partial(mapped, [0]), Concatenated([WHOLE, mapped]), Windows(mapped, 2)):
+    for view in (Partial(mapped, [0]), Concatenated([WHOLE, mapped])):
         assert view.targets is None
 
 
@@ -162,29 +161,6 @@ def test_a_view_has_the_names_of_its_samples():
     assert sample_name(unnamed, 0) is None
 
 
-@pytest.mark.parametrize("size", [1, 3, 10, 11])
-@pytest.mark.parametrize("stride", [1, 2, 3, 20])
-def test_every_window_is_the_slice_it_stands_for(size, stride):
-    windows = Windows(WHOLE, size, stride=stride)
-    starts = [
-        start for start in range(len(WHOLE)) if start % stride == 0 and start + size <= len(WHOLE)
-    ]
-
-    assert len(windows) == len(starts)
-    result = every(windows)
-    assert result.inputs.shape == (len(starts), size, 1, 2)
-    for number, start in enumerate(starts):
-        assert torch.equal(result.inputs[number], INPUTS[start : start + size])
-        assert torch.equal(result.targets[number], TARGETS[start : start + size])
-
-
-def test_the_targets_of_windows_keep_their_own_shape():
-    dataset = ArrayDataset(INPUTS, INPUTS.float().flatten(1))
-    windows = Windows(dataset, 4, stride=3)
-    assert windows.targets.shape == (3, 4, 2)
-    assert torch.equal(windows.targets, every(windows).targets)
-
-
 def test_chosen_samples_of_memory_stay_in_memory_and_others_are_partial():
     assert isinstance(chosen(WHOLE, [4, 4]), ArrayDataset)
     assert isinstance(chosen(Mapped(WHOLE, doubled), [4, 4]), Partial)
@@ -224,12 +200,3 @@ def test_a_mask_is_no_indices():
 ])  # fmt: skip
 def test_data_sets_that_do_not_fit_together_are_refused(datasets, message):
     assert message_of(ValueError, Concatenated, datasets).startswith(message)
-
-
-@pytest.mark.parametrize("size, stride, message", [
-    (0, 1, "size=0: should be from 1 to 11, the samples"),
-    (12, 1, "size=12: should be from 1 to 11, the samples"),
-    (4, 0, "stride=0: should be 1 or more samples; with 4, no windows overlap"),
-])  # fmt: skip
-def test_windows_that_there_are_not_are_refused(size, stride, message):
-    assert message_of(ValueError, Windows, WHOLE, size, stride=stride) == message

@@ -7,6 +7,7 @@ from torch.nn import functional
 
 from andiron import errors, outputs
 from andiron.data import Batch
+from andiron.learner.update import explain_step
 from andiron.metrics import Accuracy, Perplexity
 from andiron.optim.gradient_mean import GradientsAccumulator
 from andiron.tasks import BinaryCrossEntropy, Classifier, CrossEntropy, Forward, MeanSquaredError
@@ -257,3 +258,17 @@ def test_the_item_is_by_the_shapes_of_output_and_targets(loss, output, targets, 
     task = Forward(Tensor(nn.Identity()), loss, targets="y")
     item = task.valid_step({"x": torch.randn(output), "y": targets})
     assert type(item).__name__ == kind and item.output.shape == shape
+
+
+def test_a_target_beyond_the_networks_classes_names_the_option():
+    batch = {"ids": torch.tensor([1, 2]), "labels": torch.tensor([0, 8])}
+    task = Forward(Own(), targets="labels")
+    with pytest.raises(IndexError) as raised:
+        task.predict(batch)
+    with pytest.raises(errors.MismatchError) as explained:
+        explain_step(raised.value, task, batch)
+    assert str(explained.value) == (
+        "task Forward with model Own cannot be computed for ids [2] of torch.int64 and labels [2] "
+        "of torch.int64: target 8 is not one of the network's classes, counted from 0; set "
+        "data.num_classes=9, or the number of classes if it is larger"
+    )

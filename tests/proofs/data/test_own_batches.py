@@ -56,9 +56,10 @@ def saved_texts(folder, labels):
         tokens = [(number * 7 + place) % 50 for place in range(9)]
         length = 5 + number % 5
         mask = [int(place < length) for place in range(9)]
-        row = {"input_ids": tokens, "attention_mask": mask, "labels": number % 3}
+        row = {"input_ids": tokens[:length], "labels": number % 3}
         if labels == "tokens":
-            row["labels"] = tokens[:length] + [-100] * (9 - length)
+            padded = tokens[:length] + [-100] * (9 - length)
+            row = {"input_ids": tokens, "attention_mask": mask, "labels": padded}
         rows.append(row)
     datasets.Dataset.from_list(rows).save_to_disk(str(folder))
 

@@ -1,12 +1,12 @@
-"""Data sets made from others: subsets, mapped samples, concatenations, windows.
+"""Data sets made from others: subsets, mapped samples, concatenations.
 
     >>> import torch
-    >>> from andiron.data import ArrayDataset, Concatenated, Partial, Windows
+    >>> from andiron.data import ArrayDataset, Concatenated, Partial
     >>> series = ArrayDataset(torch.arange(6.0), torch.arange(6))
     >>> Partial(series, [5, 0]).__getitems__([0, 1]).targets
     tensor([5, 0])
-    >>> Windows(Concatenated([series, series]), 3, stride=2).__getitems__([2]).targets
-    tensor([[4, 5, 0]])
+    >>> Concatenated([series, series]).__getitems__([5, 6]).targets
+    tensor([5, 0])
 """
 
 import itertools
@@ -155,44 +155,6 @@ class Concatenated(Derived):
     def uses_default_generators(self) -> bool:
         """Whether samples may draw from the generators of torch, NumPy and Python."""
         return any(map(uses_default_generators, self.datasets))
-
-
-class Windows(Derived):
-    """`size` consecutive samples as one; windows start `stride` samples apart.
-
-    Samples of shape [...] become [batch, size, ...], and so do targets; the rest is
-    dropped.
-    Raises: ValueError for a size or stride out of range.
-    """
-
-    def __init__(self, dataset: Dataset, size: int, *, stride: int = 1):
-        if not 1 <= size <= len(dataset):
-            raise ValueError(f"size={size}: should be from 1 to {len(dataset)}, the samples")
-        if stride < 1:
-            raise ValueError(
-                f"stride={stride}: should be 1 or more samples; with {size}, no windows overlap"
-            )
-        self.dataset = dataset
-        self.size = size
-        self.stride = stride
-
-    def __len__(self) -> int:
-        return (len(self.dataset) - self.size) // self.stride + 1
-
-    def drawn(self, indices: Indices, draws: Draws | None) -> RawBatch:
-        starts = _index_tensor(indices, len(self)) * self.stride
-        inside = torch.arange(self.size)
-        if draws is not None:
-            counters = (draws.indices[:, None].cpu() * self.size + inside).flatten()
-            draws = replace(draws, indices=counters)
-        samples = drawn(self.dataset, (starts[:, None] + inside).flatten(), draws)
-        return RawBatch(*(tensor.unflatten(0, (len(starts), self.size)) for tensor in samples))
-
-    @property
-    def targets(self) -> Tensor | None:
-        """The targets of all windows; None if they are known only with the inputs."""
-        targets = all_targets(self.dataset)
-        return None if targets is None else targets.unfold(0, self.size, self.stride).movedim(-1, 1)
 
 
 def chosen(dataset: Dataset, indices: Indices) -> Dataset:

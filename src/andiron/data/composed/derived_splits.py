@@ -18,7 +18,7 @@ from andiron.data.composed.composed_datasets import (
 )
 from andiron.data.dataset import ArrayDataset, Classes, Dataset, is_stream
 from andiron.data.splitting import splits
-from andiron.data.splitting.division import Division, Parts
+from andiron.data.splitting.divided_rows import Division, Parts
 from andiron.data.splitting.splits import Splits
 from andiron.data.splitting.stratified import stratified_split
 from andiron.ranges import Count, Index, Node, Seed
@@ -30,18 +30,8 @@ Weights = Float[Tensor, " size"]  # of each sample
 def draws(weights: Weights, number: int, *, seed: int) -> Int[Tensor, " number"]:
     """`number` indices drawn with replacement: index i with probability weights[i] / sum(weights).
 
-    A function of the arguments alone.
-    Raises: ValueError for negative or non-finite weights, or only zeros.
+    A function of the arguments alone. Weights are finite, at least 0, and not all 0.
     """
-    wrong = (~(weights >= 0) | weights.isinf()).nonzero().flatten()  # a NaN is not at least 0
-    if len(wrong):
-        first = int(wrong[0])
-        raise ValueError(
-            f"weight {first} is {float(weights[first])}: should be finite and at least 0; "
-            "0 is never drawn"
-        )
-    if not weights.any():
-        raise ValueError("no weight is above 0, so no sample can be drawn")
     ends = weights.cpu().double().cumsum(0)
     stream = randomness.stream(seed, "sampling")
     places = torch.rand(number, dtype=torch.float64, generator=stream)  # at most 1 - 2^-53
@@ -59,20 +49,6 @@ def balanced_weights(targets: Classes) -> Weights:
         raise ValueError("no sample has a class, so there is nothing to balance")
     counts = torch.bincount(targets[is_class])
     return torch.where(is_class, 1 / counts[targets.clamp(min=0)].double(), 0.0)
-
-
-def sampled(
-    dataset: Dataset, weights: Weights, *, size: int | None = None, seed: int
-) -> Dataset:
-    """`size` samples drawn once with replacement, by default as many as the data set has.
-
-    Raises: ValueError as `draws`, and if the number of weights is not the number of samples.
-    """
-    if len(weights) != len(dataset):
-        raise ValueError(
-            f"{len(weights)} weights but {len(dataset)} samples; each sample needs one"
-        )
-    return chosen(dataset, draws(weights, len(dataset) if size is None else size, seed=seed))
 
 
 @keep_arguments
@@ -166,7 +142,7 @@ def _divided_rows(data: Splits, targets: str | None) -> Division:
     rows = refit.rows.train
     if not data.validates_on_test:
         rows = torch.cat([rows, refit.rows.valid])
-    if len(rows.unique()) < len(rows):
+    if len(torch.unique(rows)) < len(rows):
         raise ValueError(
             f"{data.name}: has samples twice, which would train and validate in one fold; balance "
             "the folds: data=balanced data@data.data=kfold"

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from andiron import errors, randomness
 from andiron.data import structures
-from andiron.data.splitting.division import Division, Parts
+from andiron.data.splitting.divided_rows import Division, Parts
 
 log = logging.getLogger("andiron")
 
@@ -57,7 +57,8 @@ def check_windows(dataset: Any, division: Division, rows: Parts) -> None:
                 raise errors.DataError(
                     f"data.split={division.option}: sample {first} of {name} begins a part and "
                     "shares values with the samples before it, as windows of a series do; leave "
-                    f"those out: 'data.split={{gap: {gap}}}', or an attribute {name}.gap = {gap}"
+                    f"out {gap} or more: 'data.split={{gap: {gap}}}', or an attribute "
+                    f"{name}.gap = {gap}"
                 )
     elif division.column is None and len(parts) > 1 and _share_memory(dataset, 0, 1):
         log.warning(

@@ -13,18 +13,13 @@ from andiron import errors
 from andiron.data import structures
 from andiron.data.augment.sample_random import Draws
 from andiron.data.batchers import ArrayBatcher
-from andiron.data.composed import divided_samples
+from andiron.data.composed import divided_samples, sample_classes
+from andiron.data.composed.collating import CollateOption, collate_of
 from andiron.data.composed.composed_datasets import chosen
-from andiron.data.composed.torch_samples import (
-    Collate,
-    SampleBySample,
-    Streamed,
-    collated,
-    from_torch,
-)
+from andiron.data.composed.torch_samples import SampleBySample, Streamed, from_torch
 from andiron.data.dataset import Dataset, RawBatch
 from andiron.data.splitting import fingerprint as fingerprints, splits
-from andiron.data.splitting.division import Division, Option, Parts, columns_of
+from andiron.data.splitting.divided_rows import Division, Option, Parts, columns_of
 from andiron.ranges import Count, Node, Proportion, Seed, SetName, SplitOption, Validation
 
 Samples = SampleBySample | Streamed
@@ -40,7 +35,7 @@ def torch_dataset(
     test: Node | Proportion = 0.1,
     split_seed: Seed = 0,
     split: SplitOption | None = None,
-    collate: Collate | None = None,
+    collate: CollateOption = None,
     num_classes: Count | None = None,
     num_outputs: Count | None = None,
     class_names: Sequence[str] | None = None,
@@ -60,20 +55,21 @@ def torch_dataset(
     field of each sample, or a list. In order, `train.gap` samples are left out between two parts.
     Inputs that are bytes or floats reach the network as float32, other integers as int64; batches
     of another structure as they are, but float64 as float32.
-    Without `num_classes`, `class_names` and `num_outputs`, the classes are `train.classes`, and
-    float targets are values to predict. The default `fingerprint` covers the length of each data
-    set and up to 32 of its samples. `valid_sets` are further validation sets by name.
+    Without `num_classes`, `class_names` and `num_outputs`, the classes are `train.classes` or the
+    names of the ClassLabel of Arrow, of the column `labels` if there is one, and float targets are
+    values to predict. `collate` may be `padded`. The default `fingerprint` covers the length of
+    each data set and up to 32 of its samples. `valid_sets` are further validation sets by name.
     Raises: DataError naming the part that is not such a data set, or the fault of its samples.
     """
-    named, collate = {"train": train, "valid": valid, "test": test}, collate or collated
+    named = {"train": train, "valid": valid, "test": test}
     datasets = {
         name: _adapted(name, dataset, collate, samples_per_epoch)
         for name, dataset in named.items()
         if not isinstance(dataset, int | float | str)
     }
     for name, dataset in datasets.items():
-        _check_classes(name, dataset.dataset, train)
-    names = class_names or getattr(train, "classes", None)
+        sample_classes.check_alike(name, dataset.dataset, train)
+    names = class_names or sample_classes.names_of(train)
     facts = _facts(datasets["train"], num_classes, num_outputs, names)
     fractions = {name: value for name, value in named.items() if name not in datasets}
     made = _divided(
@@ -86,13 +82,15 @@ def torch_dataset(
 
     def read_set(dataset: Any) -> tuple[Samples, str]:
         adapted = _adapted("valid_sets", dataset, collate)
-        _check_classes("valid_sets", dataset, train)
+        sample_classes.check_alike("valid_sets", dataset, train)
         return adapted, _fingerprint({"valid_sets": adapted})
 
     return splits.with_sets(made, valid_sets, read_set)
 
 
-def _adapted(name: str, dataset: object, collate: Collate, size: int | None = None) -> Samples:
+def _adapted(
+    name: str, dataset: object, collate: CollateOption, size: int | None = None
+) -> Samples:
     if name == "train" and isinstance(dataset, IterableDataset):
         return _streamed(dataset, collate, size)
     if name == "train" and size:
@@ -110,30 +108,9 @@ def _adapted(name: str, dataset: object, collate: Collate, size: int | None = No
     return adapted
 
 
-def _check_classes(part: str, dataset: object, train: object) -> None:
-    """Refuses a data set in which a class has another number than in `train`."""
-    known = _class_lists(train)
-    for field, names in _class_lists(dataset).items():
-        for number, (name, other) in enumerate(zip(names, known.get(field, ()))):
-            if name != other:
-                raise errors.DataError(
-                    f"data.{part}: class {number} in its {field} is {name!r}, and in data.train "
-                    f"{other!r}; number the classes of both alike"
-                )
-
-
-def _class_lists(dataset: object) -> dict[str, list[Any]]:
-    """The list `classes`, as torchvision has, and the names of ClassLabels, by field."""
-    features = getattr(dataset, "features", None)
-    kinds = features.items() if isinstance(features, Mapping) else ()
-    named = {field: getattr(kind, "names", None) for field, kind in kinds}
-    named["classes"] = getattr(dataset, "classes", None)
-    return {field: names for field, names in named.items() if isinstance(names, list)}
-
-
-def _streamed(dataset: IterableDataset[Any], collate: Collate, size: int | None) -> Streamed:
+def _streamed(dataset: IterableDataset[Any], collate: CollateOption, size: int | None) -> Streamed:
     try:
-        return Streamed(dataset, collate, size)
+        return Streamed(dataset, collate_of(collate), size)
     except TypeError as error:
         raise errors.DataError(
             f"data.train: {type(dataset).__name__} is an IterableDataset without a length; set "
@@ -163,7 +140,7 @@ def _divided(
         for column in columns_of(split) for name, dataset in datasets.items()
     }  # fmt: skip
     division = Division(
-        len(whole), split, _classes(whole.dataset), values.get("train", ()),
+        len(whole), split, sample_classes.of_samples(whole.dataset), values.get("train", ()),
         gap=getattr(whole.dataset, "gap", 0),
     )  # fmt: skip
     division.check_apart(values)
@@ -186,19 +163,6 @@ def _divided(
     if "valid" in datasets:  # not of the rows that folds divide
         return of_rows(rows)
     return splits.of_rows(of_rows, rows)
-
-
-def _classes(dataset: Any) -> Tensor:
-    """The class of every sample if `targets` are whole numbers; else one for all.
-
-    Used only to divide the samples, so a transform of the targets does not matter.
-    """
-    targets = getattr(dataset, "targets", None)
-    values = targets.tolist() if isinstance(targets, Tensor) else targets
-    if isinstance(values, list | tuple) and len(values) == len(dataset):
-        if all(isinstance(value, int) for value in values):
-            return torch.unique(torch.tensor(values), return_inverse=True)[1]
-    return torch.zeros(len(dataset), dtype=torch.int64)
 
 
 def _facts(

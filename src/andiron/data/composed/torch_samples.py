@@ -16,20 +16,19 @@
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils.data import IterableDataset, _utils, default_collate
+from torch.utils.data import IterableDataset, _utils
 
 from andiron import errors, randomness
-from andiron.data import structures
 from andiron.data.augment.sample_random import Draws
+from andiron.data.composed.collating import Collate, CollateOption, collate_of
 from andiron.data.dataset import Indices, RawBatch, sample_name
 
-Collate = Callable[[list[Any]], Any]
 Stream = Iterator[Any]
 log = logging.getLogger("andiron")
 
@@ -80,62 +79,18 @@ def _collated(source: Any, samples: list[Any]) -> Any:
             batch = source.collate(samples)
     except Exception as error:
         what = f"{type(source.dataset).__name__}: its samples do not make a batch"
-        remedy = "end its transform with one that gives tensors of one shape, or give a collate"
-        errors.explain(error, what, f"{remedy} function")
+        remedy = "give tensors of one shape, or a collate function; sequences are padded by"
+        errors.explain(error, what, f"{remedy} data.collate=padded")
         raise
     is_pair = isinstance(batch, list | tuple) and len(batch) == 2
     return RawBatch(*batch) if is_pair else batch
 
 
-def collated(samples: Any) -> Any:
-    """The batch that torch's `default_collate` makes of samples, except for lists in them.
-
-    Lists of numbers become tensors, where torch would transpose them; lists of texts and mappings
-    stay, one for each sample. Named tuples and dataclasses keep their types.
-    Raises: ValueError for a field that does not make a batch, by name.
-    """
-    is_plain = type(samples[0]) in structures.PLAIN
-    named: list[Any] = [
-        dict(enumerate(sample)) if is_plain else structures.fields(sample) for sample in samples
-    ]
-    first = named[0]
-    if first is None:
-        return default_collate(samples)
-    if any(fields is None or fields.keys() != first.keys() for fields in named):
-        raise ValueError(f"not every sample has the fields {', '.join(map(str, first))}")
-    batch = {name: _field(name, tuple(sample[name] for sample in named)) for name in first}
-    return [*batch.values()] if is_plain else structures.rebuilt(samples[0], batch)
-
-
-def _field(name: object, values: Any) -> Any:
-    first, entry = values[0], next(_inside(values), 0)
-    is_list = isinstance(first, list | tuple)
-    try:
-        is_named = structures.fields(first) is not None
-        if is_list and not is_named and isinstance(entry, int | float):
-            return torch.tensor(values)
-        if is_named or isinstance(first, tuple):
-            return collated(values)
-        if is_list and isinstance(entry, str | Mapping):
-            return values
-        return default_collate(values)
-    except (RuntimeError, TypeError, ValueError) as error:
-        raise ValueError(f"field {name!r}: {errors.first_line(error)}") from error
-
-
-def _inside(values: object) -> Iterator[Any]:
-    """The entries of nested lists."""
-    if isinstance(values, list | tuple):
-        for value in values:
-            yield from _inside(value)
-    else:
-        yield values
-
-
-def from_torch(dataset: object, collate: Collate = collated) -> SampleBySample:
+def from_torch(dataset: object, collate: CollateOption = None) -> SampleBySample:
     """A map-style torch data set, with `__len__` and `__getitem__(index)`, as a Dataset.
 
-    `collate` makes a batch of a list of samples, such as a pair of inputs and targets.
+    `collate` makes a batch of a list of samples, such as a pair of inputs and targets; see
+    `collated`, the default, and `padded`.
     Raises: DataError for any other data set.
     """
     name = type(dataset).__name__
@@ -156,7 +111,7 @@ def from_torch(dataset: object, collate: Collate = collated) -> SampleBySample:
         raise errors.DataError(
             f"{name}: is not a map-style torch data set; give it __len__ and __getitem__(index)"
         )
-    return SampleBySample(dataset, collate)
+    return SampleBySample(dataset, collate_of(collate))
 
 
 class Streamed:

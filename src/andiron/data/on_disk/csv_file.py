@@ -25,7 +25,7 @@ from andiron.data.on_disk.columns import (
 )
 from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.splitting import fingerprint
-from andiron.data.splitting.division import columns_of
+from andiron.data.splitting.divided_rows import columns_of
 from andiron.data.splitting.splits import Splits, with_sets
 from andiron.ranges import Index, Number, Proportion, Seed, SetName, SplitOption, Validation
 from andiron.recording import keep_arguments

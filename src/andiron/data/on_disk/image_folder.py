@@ -13,7 +13,7 @@ from andiron.data.on_disk import image_cache, image_tree
 from andiron.data.on_disk.image_decoding import ImageFolderDataset
 from andiron.data.on_disk.stored import StoredDataset
 from andiron.data.splitting import fingerprint, splits
-from andiron.data.splitting.division import Division, Option, Parts, columns_of
+from andiron.data.splitting.divided_rows import Division, Option, Parts, columns_of
 from andiron.data.splitting.splits import Splits
 from andiron.plain import readable
 from andiron.plain.long_loops import watched
@@ -86,10 +86,17 @@ def image_folder(
     facts |= {"class_names": names} | ({"resizing": resizing} if resizing else {})
     if whole.skipped:
         facts["unreadable_files"] = whole.skipped
-    described = {"batcher": BATCHERS[channels], "facts": facts, "fingerprint": whole.checksum}
-    described |= {"name": whole.tree.root.name, "division": division_of(whole.tree, split)}
-    parts = parts_of(whole.tree, described["division"], valid, test, split_seed)
-    of_rows = partial(splits.of_parts, whole.dataset.subset, **described)
+    division = division_of(whole.tree, split)
+    of_rows = partial(
+        splits.of_parts,
+        whole.dataset.subset,
+        name=whole.tree.root.name,
+        batcher=BATCHERS[channels],
+        facts=facts,
+        fingerprint=whole.checksum,
+        division=division,
+    )
+    parts = parts_of(whole.tree, division, valid, test, split_seed)
     return splits.with_sets(splits.of_rows(of_rows, parts), valid_sets, read_set)
 
 
@@ -170,9 +177,9 @@ def _warn_of_copies(tree: image_tree.ImageTree) -> None:
 
 def division_of(tree: image_tree.ImageTree, split: Option) -> Division:
     """The images, to be divided by the option `split`."""
-    values = [tree.values(column) for column in columns_of(split)]
+    values = [value for column in columns_of(split) for value in tree.values(column)]
     return Division(
-        len(tree.names), split, tree.targets, *values,
+        len(tree.names), split, tree.targets, values,
         series=tree.targets, row_name=lambda row: str(tree.root / tree.names[row]),
     )  # fmt: skip
 

@@ -16,7 +16,7 @@ from andiron.data.dataset import ArrayDataset, Classes, Dataset, Samples
 from andiron.data.on_disk import stored
 from andiron.data.on_disk.stored import StoredArray, StoredDataset
 from andiron.data.splitting import fingerprint, splits, standardisation
-from andiron.data.splitting.division import Division, Parts, columns_of
+from andiron.data.splitting.divided_rows import Division, Parts, columns_of
 from andiron.outputs import IGNORED
 from andiron.ranges import (
     Number, Positive, Proportion, Seed, SetName, SplitOption, Validation,
@@ -62,8 +62,8 @@ def safetensors(
     file = Path(path)
     of_inputs, of_targets = _arrays(file, inputs, targets)
     classes, facts = _described(of_targets)
-    values = [_column(file, name).tolist() for name in columns_of(split)]
-    division = Division(len(of_inputs), split, classes, *values)
+    values = [value for name in columns_of(split) for value in _column(file, name).tolist()]
+    division = Division(len(of_inputs), split, classes, values)
     parts = division.parts(valid=valid, test=test, split_seed=split_seed)
     dataset, checksum = _dataset(of_inputs, of_targets, in_memory), fingerprint.of_file(file)
 

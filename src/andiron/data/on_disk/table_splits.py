@@ -17,7 +17,7 @@ from andiron.data.on_disk import table_encoding
 from andiron.data.on_disk.columns import Columns, Missing
 from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.splitting import splits, standardisation
-from andiron.data.splitting.division import Division, Option, columns_of
+from andiron.data.splitting.divided_rows import Division, Option, Parts, columns_of
 from andiron.ranges import Validation
 
 Facts = Mapping[str, Any]
@@ -126,7 +126,7 @@ def warn_of_shared(train: Any, other: ArrayDataset, source: str) -> None:
 def of_rows(
     table: Columns,
     targets: Tensor,
-    parts: splits.Parts,
+    parts: Parts,
     *,
     target_columns: Sequence[str] = (),
     class_names: Sequence[str] | None = None,

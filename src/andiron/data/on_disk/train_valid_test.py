@@ -21,7 +21,7 @@ def part_of(name: str) -> str | None:
 
 
 def values_in(paths: Sequence[str], pattern: str, columns: Sequence[str] = ()) -> list[str]:
-    """What a regular expression finds in each path: its first group, else the whole match.
+    """The match of a regular expression in each path: its first group, else the whole.
 
     The value is empty for a path without a match. `columns` are others to divide by, in a message.
     Raises: DataError for an invalid pattern, and one that no path has.
@@ -33,7 +33,7 @@ def values_in(paths: Sequence[str], pattern: str, columns: Sequence[str] = ()) -
             f"data.split: {pattern!r} is not a regular expression: {error}; correct it"
         ) from error
     if not any(matches):
-        named = f"the columns {', '.join(columns)}, or " if columns else ""
+        named = f"one of the columns {', '.join(columns)}, or " if columns else ""
         raise errors.DataError(
             f"data.split: {pattern!r} is in no path, such as {paths[0]}; give {named}a regular "
             "expression, such as '([^/]+)/[^/]+$' for the folder of a picture"

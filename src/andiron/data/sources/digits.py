@@ -6,7 +6,7 @@ from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import ArrayDataset, Samples
 from andiron.data.sources import shipped
 from andiron.data.splitting import splits
-from andiron.data.splitting.division import Division
+from andiron.data.splitting.divided_rows import Division
 from andiron.ranges import Count, Seed, Validation
 from andiron.recording import keep_arguments
 

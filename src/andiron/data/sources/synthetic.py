@@ -13,7 +13,7 @@ from andiron import randomness
 from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import ArrayDataset
 from andiron.data.splitting import fingerprint, splits
-from andiron.data.splitting.division import Division
+from andiron.data.splitting.divided_rows import Division
 from andiron.plain import memory
 from andiron.ranges import MOST, Count, Positive, Proportion, Seed, Validation
 from andiron.recording import keep_arguments

@@ -21,7 +21,7 @@ from andiron import errors
 from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import ArrayDataset, Batcher, Dataset, all_targets
 from andiron.data.splitting import fingerprint
-from andiron.data.splitting.division import Division, Parts
+from andiron.data.splitting.divided_rows import Division, Parts
 from andiron.ranges import SET_NAMES, Validation, is_set_name
 
 log = logging.getLogger("andiron")

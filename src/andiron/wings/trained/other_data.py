@@ -18,7 +18,7 @@ from andiron.data import ArrayBatcher, ImageBatcher, Mapped, RawBatch, Splits
 from andiron.data.on_disk import csv_file, table_splits
 from andiron.data.splitting import described, fingerprint
 from andiron.data.splitting.described import Described
-from andiron.data.splitting.division import columns_of
+from andiron.data.splitting.divided_rows import columns_of
 from andiron.data.splitting.splits import of_parts
 from andiron.shell.assembly import components
 from andiron.shell.config import arguments, composition, project, schema

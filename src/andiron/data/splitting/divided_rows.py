@@ -54,7 +54,7 @@ class Division:
     if there are classes. `in_order` takes the last rows. `{gap: n}` is `in_order` without
     the `n` rows before each held-out part. `{group: COLUMN}` draws values of a column: the rows of
     a value are in one part. `{by: COLUMN, valid: [...], test: [...]}` lists the values of each
-    held-out part. `values` are those of the column. In order, `gap` is the least number of rows to
+    held-out part. `values` are of the column. In order, `gap` is the least number of rows to
     leave out, those that share values with another, as overlapping windows do; the rows of each
     of the `series` are divided by themselves.
     Raises: DataError for `stratified` without classes, and a row without a value of the column.
@@ -71,8 +71,8 @@ class Division:
     def __post_init__(self) -> None:
         if self.option == "stratified" and self.classes is None:
             raise errors.DataError(
-                "data.split=stratified: the targets are not one class for each sample; set "
-                "data.split=random, or in_order"
+                "data.split=stratified: the targets are not one class for each sample, or a torch "
+                "data set has no attribute `targets`; set data.split=random, or in_order"
             )
         if (column := self.column) is None:
             return
@@ -114,8 +114,9 @@ class Division:
 
     @property
     def _classes(self) -> Classes:
-        is_drawn = self.classes is None or self.kind != "stratified"
-        return torch.zeros(self.size, dtype=torch.long) if is_drawn else self.classes
+        if self.classes is None or self.kind != "stratified":
+            return torch.zeros(self.size, dtype=torch.long)
+        return self.classes
 
     @property
     def rows_between(self) -> int:
@@ -136,7 +137,7 @@ class Division:
         if self.series is None:
             return [rows]
         series = self.series[rows]
-        return [rows[series == number] for number in series.unique()]
+        return [rows[series == number] for number in torch.unique(series)]
 
     def parts(
         self, *, valid: Validation | None, test: float | None, split_seed: int,
@@ -150,8 +151,8 @@ class Division:
         rest, nothing = torch.arange(self.size) if rows is None else rows, torch.arange(0)
         held_out = validates = nothing
         if self.kind == "by":
-            of_rows = self._listed(valid not in (None, "test"), test is not None)[self._groups]
-            train, validates, held_out = (rest[of_rows[rest] == part] for part in range(3))
+            of_rows = self.at(rest)._listed(valid not in (None, "test"), test is not None)
+            train, validates, held_out = (rest[of_rows == part] for part in range(3))
             return Parts(train, held_out if valid == "test" else validates, held_out)
         if test is not None:
             rest, held_out = self.divided(rest, "test", test, TEST_SEED)
@@ -178,7 +179,7 @@ class Division:
             beside = f", with a gap of {gap} between them" if gap else ""
         elif self.kind == "group":
             groups = self._groups[rows]
-            names = groups.unique()
+            names = torch.unique(groups)
             number, noun = len(names), f"values of {self.column!r}"
             *_, drawn = stratified_split(torch.zeros_like(names), fraction, seed)
             is_held = torch.isin(groups, names[drawn])
@@ -195,8 +196,8 @@ class Division:
             )
         return rest, held_out
 
-    def _listed(self, *is_needed: bool) -> Int[Tensor, " values"]:
-        """The place in `Parts` of the part of each value of the column, as the option lists them.
+    def _listed(self, *is_needed: bool) -> Int[Tensor, " size"]:
+        """The place in `Parts` of the part of each row, as the option lists its value.
 
         `is_needed`: whether the validation part is of these rows, and the test part.
         """
@@ -225,7 +226,7 @@ class Division:
                 f"data.split: no value of {self.column!r} is left to train; list fewer of them in "
                 f"valid or test; {shown}"
             )
-        return torch.tensor([places.get(value, 0) for value in known])
+        return torch.tensor([places.get(value, 0) for value in known])[self._groups]
 
     def fold(self, index: int, number: int, *, seed: int) -> Fold:
         """The rows that train and those that validate, in fold `index` of `number`.

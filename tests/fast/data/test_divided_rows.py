@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from sklearn import model_selection
 
 from andiron import errors
-from andiron.data.splitting.division import Division
+from andiron.data.splitting.divided_rows import Division
 
 
 def made(case, most=60):
@@ -81,13 +81,15 @@ def test_classes_are_within_a_row_of_stratified_k_fold_and_shuffle_split(case):
     for train, valid in folds:
         assert partitioned(size, train, valid)
     for label in range(3):
-        mine, other = (sorted(count[label] for count in each) for each in (counts, theirs))
+        mine, other = (
+            sorted(count[label] for count in of_folds) for of_folds in (counts, theirs)
+        )
         assert max(abs(one - two) for one, two in zip(mine, other, strict=True)) <= 1
 
 
 @settings(derandomize=True, deadline=None, max_examples=200)
 @given(case=st.integers(0, 10**6))
-def test_rows_in_order_are_those_of_time_series_split(case):
+def test_rows_in_order_equal_time_series_split(case):
     size, *_ = made(case)
     number, gap = 2 + case % 4, case % 3
     division = Division(size, {"gap": gap})

@@ -1,0 +1,65 @@
+"""The samples of each part are the same for any number of workers and processes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+PARTS = '''
+import os
+import torch
+
+
+class Visits(torch.utils.data.Dataset):
+    patients = [f"patient {index * index % 23}" for index in range(60)]
+
+    def __len__(self):
+        return 60
+
+    def __getitem__(self, index):
+        return torch.tensor([float(index)]), torch.tensor([float(index)])
+
+
+class Net(torch.nn.Linear):
+    def __init__(self):
+        super().__init__(1, 1)
+
+    def forward(self, inputs):
+        name = f"{'train' if self.training else 'held'}{os.environ.get('RANK', 0)}.txt"
+        with open(name, "a") as file:
+            file.writelines(f"{int(number)}\\n" for number in inputs.flatten().tolist())
+        return super().forward(inputs)
+'''
+OPTIONS = (
+    "data=torch_dataset", "data.train={_target_: parts.Visits}", "data.split={group: patients}",
+    "data.valid=0.3", "data.test=0.3", "task=regression", "metrics=regression",
+    "model={_target_: parts.Net}", "num_epochs=1", "batch_size=8", "lr=1e-9", "render=plain",
+)  # fmt: skip
+
+
+def samples_seen(folder, seed, *options, processes=1):
+    """The samples that train and those held out, of a run whose sets have the order of `seed`."""
+    folder.mkdir()
+    (folder / "parts.py").write_text(PARTS)
+    paths = os.pathsep.join([str(ROOT / "src"), str(folder)])
+    variables = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": seed}
+    launch = ("-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}")
+    command = [sys.executable, *(launch if processes > 1 else ()), ROOT / "train.py"]
+    done = subprocess.run(
+        [*map(str, command), *OPTIONS, *options], cwd=folder, env=variables, timeout=400,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [
+        {int(line) for file in folder.glob(f"{part}*.txt") for line in file.read_text().split()}
+        for part in ("train", "held")
+    ]
+
+
+def test_groups_are_in_the_same_parts_for_any_number_of_workers_and_processes(tmp_path):
+    train, held = samples_seen(tmp_path / "one", "1")
+    assert train | held == {*range(60)}
+    assert not {index * index % 23 for index in train} & {index * index % 23 for index in held}
+    assert samples_seen(tmp_path / "workers", "2", "num_workers=2") == [train, held]
+    assert samples_seen(tmp_path / "processes", "3", processes=2) == [train, held]
