@@ -20,8 +20,8 @@ PLAN = {
         "andiron.serialization": "safetensors_codec state_trees",
     },
     "kernel": {
-        "andiron": "distributed gradients inference interrupter options outputs protocols "
-        "randomness",
+        "andiron": "distributed gradients inference interrupter options outputs progress "
+        "protocols randomness",
         "andiron.checkpoint": "checkpointer contents directory host_copy "
         "policy store strategies",
         "andiron.data": "batchers dataset gathering loader prefetch",
@@ -62,7 +62,7 @@ PLAN = {
         "andiron.optim.owners": WHOLE,
         "andiron.render": "interactive summary_lines text",
         "andiron.serialization": "layouts matching number_formats record",
-        "andiron.tasks": "class_weights criterion target_checks",
+        "andiron.tasks": "class_weights criterion loss_settings target_checks",
     },
     "leaf": {
         "andiron.checkpoint": "__init__",

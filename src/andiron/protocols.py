@@ -18,6 +18,7 @@ from torch import Tensor
 
 from andiron.gradients import Gradients
 from andiron.outputs import Weight
+from andiron.progress import Progress
 
 Values = dict[str, float]
 Hyperparameters = Mapping[str, bool | int | float | str]
@@ -88,6 +89,11 @@ class ValidStep(Protocol):
     def valid_step(self, batch: Any) -> Any: ...
 
 
+def network_of(model: object) -> Any:
+    """The network inside a task; another model is its own."""
+    return getattr(model, "network", model)
+
+
 @runtime_checkable
 class Shows(Protocol):
     """A model that shows samples after each validation: text or generated images."""
@@ -145,6 +151,11 @@ class Loader(Protocol):
 
     def epoch(self, epoch: int, first_batch: int = 0) -> Iterator[Any]:
         """The batches of one epoch from `first_batch` on, both counted from 0."""
+
+
+def batch_size_of(loader: object) -> int | None:
+    """The number of samples in a whole batch; None if the loader does not tell."""
+    return getattr(loader, "batch_size", None)
 
 
 @dataclass(frozen=True)
@@ -244,42 +255,6 @@ class ShowsModel(Protocol):
 
     def show_embeddings(self, computed: Callable[[int], Embeddings]) -> None:
         """Shows the trained model's embeddings of validation samples."""
-
-
-@dataclass
-class Progress:
-    """The progress of a run: written by the learner, read by a renderer when it draws."""
-
-    num_epochs: int
-    num_batches: int = 0  # in a training epoch
-    num_items: int = 0
-    epoch: int = 1
-    batch: int = 0
-    updates: int = 0
-    first_epoch: int = 1  # of this process, and how many of its batches were trained before
-    first_batch: int = 0
-    new_batches: int = 0  # since the last log point
-    new_updates: int = 0
-    waited: float = 0.0  # seconds, for these batches
-    num_updates: int = 0  # of the whole run; skipped updates are not counted
-    first_updates: int = 0  # completed before this process
-    latest: dict[str, Values] = field(default_factory=dict)  # by split
-
-    def start_epoch(self, epoch: int, batch: int) -> None:
-        """Moves to a place in an epoch, both counted from 0."""
-        self.epoch, self.batch = epoch + 1, batch
-
-    def count(self, updates: int, batches: int) -> None:
-        """Counts an update of a number of batches, after which `updates` are completed."""
-        self.updates = updates
-        self.batch += batches
-        self.new_batches += batches
-        self.new_updates += 1
-
-    def close_window(self) -> None:
-        """Counts from a log point on."""
-        self.new_batches = self.new_updates = 0
-        self.waited = 0.0
 
 
 @runtime_checkable

@@ -23,7 +23,7 @@ SOURCE = ROOT / "src"
 PACKAGE = SOURCE / "andiron"
 FLOORS = [
     {"disk", "plain"},
-    {"inference", "randomness", "recording", "run_folder"},
+    {"inference", "progress", "randomness", "recording", "run_folder"},
     {"gradients"},
     {"errors", "outputs", "ranges"},
     {"distributed", "interrupter", "models", "options", "protocols", "schedules", "serialization"},

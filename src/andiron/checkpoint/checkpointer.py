@@ -13,7 +13,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -126,7 +126,7 @@ class FileCheckpointer:
         self._writer.finish()
         with self._lock:
             newer = {saved.name for saved in self._held if saved.updates > updates}
-            self._set_aside(newer & self._written, f"update {updates}")
+            directory.set_newer_aside(self.store, newer & self._written, f"update {updates}")
             self._forget(newer)
             self._newest = [NONE_YET, *self._held][-1]
 
@@ -145,11 +145,11 @@ class FileCheckpointer:
         alone = Saved(place[0], number=place[1])
         listed = {entry.name: entry for entry in (alone, *map(Saved.from_plain, entries))}
         end = stored.index(name) + 1
-        self._set_aside(stored[end:], name)
+        directory.set_newer_aside(self.store, stored[end:], name)
         self._is_ours_alone = True
         with self._lock:
             self._newest = alone
-            self._written = set(filter(self._has_manifest, stored[:end]))
+            self._written = {n for n in stored[:end] if directory.has_manifest(self.store, n)}
             self._held = [listed[entry] for entry in stored if entry in self._written & set(listed)]
             self._release_unchosen()
         try:
@@ -167,13 +167,6 @@ class FileCheckpointer:
         state = {**checkpoint.state, KEPT_WITH_IT: [entry.plain for entry in kept]}
         self._copies[saved.name] = copied(checkpoint, state)
         self._held.append(saved)
-
-    def _set_aside(self, names: Iterable[str], since: str) -> None:
-        taken = {*self.store.names()}
-        for name in names:
-            kept = directory.set_aside(self.store, name, "unused", taken)
-            why = f"is newer than {since}, from which the run resumes; it was renamed to {kept}"
-            log.warning("checkpoint %s %s", name, why)
 
     def _release_unchosen(self) -> None:
         """Never delete an adopted checkpoint that the current strategy would not have kept."""
@@ -289,10 +282,3 @@ class FileCheckpointer:
             "there, or make the folder writable",
             *(name, self.store, problem, whole[-1] if whole else "none"),
         )
-
-    def _has_manifest(self, name: str) -> bool:
-        """Whether an intact manifest lists which files of a checkpoint may be removed."""
-        try:
-            return manifest.read(self.store.fetch(name)).name == name
-        except errors.DataError:
-            return False

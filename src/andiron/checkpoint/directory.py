@@ -90,6 +90,15 @@ def set_aside(store: Store, name: str, ending: str, taken: set[str]) -> str:
     return new_name
 
 
+def set_newer_aside(store: Store, checkpoints: Iterable[str], since: str) -> None:
+    """Renames checkpoints newer than that from which the run resumes, each with a warning."""
+    taken = {*store.names()}
+    for name in checkpoints:
+        kept = set_aside(store, name, "unused", taken)
+        why = f"is newer than {since}, from which the run resumes; it was renamed to {kept}"
+        log.warning("checkpoint %s %s", name, why)
+
+
 def remove(store: Store, name: str) -> None:
     """Removes the files that a checkpoint's manifest lists; a warning names any others.
 
@@ -99,6 +108,14 @@ def remove(store: Store, name: str) -> None:
     left = store.remove(name, [*manifest.read(folder).entries, contents.MANIFEST])
     if left:
         log.warning("%s: removed, except for other files: %s", folder, ", ".join(left))
+
+
+def has_manifest(store: Store, name: str) -> bool:
+    """Whether an intact manifest lists which files of a checkpoint may be removed."""
+    try:
+        return manifest.read(store.fetch(name)).name == name
+    except errors.DataError:
+        return False
 
 
 def as_store(place: object) -> Store:

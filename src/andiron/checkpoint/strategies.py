@@ -129,8 +129,12 @@ def best(strategy: Strategy, saved: Sequence[Saved]) -> Saved | None:
 
 def keeping_best(strategy: Strategy | None) -> list[KeepBest]:
     """The rules of a strategy that keep the best checkpoint."""
-    rules = getattr(strategy, "strategies", [strategy])
-    return [rule for rule in rules if isinstance(rule, KeepBest)]
+    return [rule for rule in rules_of(strategy) if isinstance(rule, KeepBest)]
+
+
+def rules_of(strategy: Strategy | None) -> Sequence[Strategy | None]:
+    """The strategies that one combines; another is its own."""
+    return getattr(strategy, "strategies", [strategy])
 
 
 def judged_average(strategy: Strategy | None) -> str:

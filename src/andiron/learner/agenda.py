@@ -75,9 +75,9 @@ class Agenda:
 
     def is_length_reached(self, at: Position) -> bool:
         """Whether the run has completed its `num_updates`, or else its `num_epochs`."""
-        completed, unit = self._progress(at)
-        length: int | None = getattr(self._options, f"num_{unit}")
-        return length is not None and completed >= length
+        options = self._options
+        length = options.num_epochs if options.num_updates is None else options.num_updates
+        return length is not None and self._progress(at)[0] >= length
 
     def is_whole(self, at: Position, batches: int) -> bool:
         """Whether the run takes all `batches` of the epoch."""

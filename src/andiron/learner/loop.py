@@ -15,7 +15,6 @@ from andiron.learner.evaluation import Evaluator
 from andiron.learner.extras import lone_samples, mean_loss
 from andiron.learner.extras.observers import Step
 from andiron.learner.run_host import RunHost, RunSession
-from andiron.learner.saving import Saver
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Updated, Updater
 from andiron.options import LearnerOptions
@@ -36,7 +35,7 @@ class Loop:
         updater: Updater,
         state: LearnerState,
         options: LearnerOptions,
-        saver: Saver,
+        saver: saving.Saver,
         *,
         interrupter: Interrupter,
         evaluation: ExitStack,

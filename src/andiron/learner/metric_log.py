@@ -17,7 +17,8 @@ from andiron.learner.extras.throughput import Throughput
 from andiron.learner.extras.update_trace import UpdateTrace
 from andiron.metrics.history import History
 from andiron.metrics.tally import Tally
-from andiron.protocols import Loader, Metric, Point, Progress, Renderer, Values
+from andiron.progress import Progress
+from andiron.protocols import Loader, Metric, Point, Renderer, Values
 from andiron.render import text
 from andiron.render.interactive import Interactive
 from andiron.writers.fanout import Writers

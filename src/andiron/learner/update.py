@@ -23,7 +23,7 @@ from andiron.optim.grouped import GroupedOptimizer
 from andiron.optim.owners import ownership
 from andiron.optim.transformations import Chain
 from andiron.plain import private_torch
-from andiron.protocols import Loader, TrainOutput, Values
+from andiron.protocols import Loader, TrainOutput, Values, batch_size_of, network_of
 from andiron.schedules.single_curve import Schedule
 
 OUT_OF_BOUNDS = re.compile(r"Target (\d+) is out of bounds")  # of torch's cross entropy
@@ -57,7 +57,7 @@ class Position:
         Raises: MismatchError for an epoch with fewer batches than were taken from it: it would
         never end.
         """
-        before, size = self.batch_size, getattr(loader, "batch_size", None)
+        before, size = self.batch_size, batch_size_of(loader)
         self.batch_size = size
         if self.batch and before is not None and size is not None and before != size:
             seen = min(self.batch * before, loader.num_items)
@@ -281,7 +281,7 @@ def explain_step(error: Exception, model: nn.Module, batch: object) -> None:
 
     Returns if the user's own code failed, or the error is clear already.
     """
-    network = type(getattr(model, "network", model)).__name__
+    network = type(network_of(model)).__name__
     shown = errors.shapes(batch, "inputs", "targets") or type(batch).__name__
     what = f"task {type(model).__name__} with model {network} cannot be computed for {shown}"
     if isinstance(error, IndexError) and (match := OUT_OF_BOUNDS.match(str(error))):

@@ -21,7 +21,7 @@ from torch import Tensor
 from andiron import errors
 from andiron.distributed import ALONE, Sliced, World
 from andiron.metrics.sums import sum_dtype
-from andiron.metrics.windows import metric_values, sliced_window, tally_checks
+from andiron.metrics.windows import metric_values, sliced_window, tally_state
 from andiron.outputs import ClassificationOutput
 from andiron.plain import fast_paths, readable
 from andiron.protocols import Decisions, Metric, Parts, Values
@@ -110,7 +110,7 @@ class Tally:
             batches = sliced_window.of_all(self._window, self._world)
             counted = [parts for batch in batches for parts in batch.values()]
             places = {"slices": [[*batch] for batch in batches]}
-        window, epoch = (_plain(part, tensors) for part in (counted, self._epoch))
+        window, epoch = (tally_state.plain(part, tensors) for part in (counted, self._epoch))
         names = [metric.name for metric in self.metrics]
         plain = {"metrics": names, "window": window, "epoch": epoch} | places
         return plain | ({"given": True} if self._is_given else {}), tensors
@@ -127,10 +127,10 @@ class Tally:
             saved = f"saved while {', '.join(plain['metrics'])[:MOST_SHOWN]} were measured"
             raise errors.MismatchError(f"{saved}, not {', '.join(names)}; measure the same")
         self._items = []
-        tally_checks.check(self.metrics, plain, tensors)
-        with tally_checks.failures_explained():
+        tally_state.check(self.metrics, plain, tensors)
+        with tally_state.failures_explained():
             self._window, self._epoch = (
-                _restored(plain[part], tensors, device) for part in ("window", "epoch")
+                tally_state.restored(plain[part], tensors, device) for part in ("window", "epoch")
             )
         if self._world.is_divided:
             places = plain.get("slices") or [[0] for _ in self._window]
@@ -140,7 +140,7 @@ class Tally:
 
     def _file_blamed(self) -> AbstractContextManager[None]:
         """Blames errors on the file while its parts are in use."""
-        return tally_checks.failures_explained() if self._is_restored else nullcontext()
+        return tally_state.failures_explained() if self._is_restored else nullcontext()
 
     def _parts(self, item: object, batch: object = None) -> list[Parts]:
         parts = []
@@ -251,29 +251,6 @@ def _value(metric: object, parts: Sequence[Any]) -> Any:
         return metric.value(*(torch.cat(p) if isinstance(p, list) else p for p in parts))
     total, count = parts
     return total / count if count else None
-
-
-def _plain(value: object, tensors: dict[str, Tensor]) -> Any:
-    """The value as JSON, with a name and device in place of each tensor; `tensors` gets those."""
-    if isinstance(value, Tensor):
-        name = str(len(tensors))
-        tensors[name] = value.detach()
-        return {"tensor": name, "device": value.device.type}
-    if isinstance(value, tuple):
-        return {"tuple": _plain([*value], tensors)}
-    return [_plain(inner, tensors) for inner in value] if isinstance(value, list) else value
-
-
-def _restored(value: object, tensors: Mapping[str, Tensor], device: torch.device) -> Any:
-    """The original value; a tensor that was not on the CPU is moved to `device`."""
-    if isinstance(value, list):
-        return [_restored(inner, tensors, device) for inner in value]
-    if not isinstance(value, dict):
-        return value
-    if "tuple" in value:
-        return tuple(_restored(value["tuple"], tensors, device))
-    tensor = tensors[value["tensor"]]
-    return tensor.clone() if value["device"] == "cpu" else tensor.to(device)
 
 
 def _total(values: Sequence[Any]) -> float:

@@ -49,6 +49,11 @@ def _first(words: Sequence[object], most: int) -> list[str]:
     return [*map(str, words[:most]), *more]
 
 
+def name_of(function: object) -> str:
+    """The name of a function or class; of another object that of its class."""
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
 def shortened(text: str, most: int = 60) -> str:
     """The beginning of a text, at most `most` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -9,7 +9,8 @@ from typing import Any
 
 from andiron.interrupter import Interrupter
 from andiron.plain.readable import duration, number
-from andiron.protocols import Point, Progress
+from andiron.progress import Progress
+from andiron.protocols import Point
 from andiron.render import summary_lines
 from andiron.render.text import TimeLeft
 
@@ -140,15 +141,20 @@ def _plot(curves: Mapping[str, Curve]) -> str:
         line = f'points="{" ".join(path)}" stroke="{colour}" stroke-width="{width}"'
         lines.append(f'<polyline {line} fill="none" stroke-linecap="round"/>')
         legend.append(f'<span style="color:{colour}">━ {escape(name)} loss</span>')
+    size = f'width="{LEFT + WIDTH}" height="{HEIGHT + BELOW}" style="overflow:visible"'
+    svg = f"<svg {size}>{''.join(lines)}{_axes(low, high, last)}</svg>"
+    return f"<p>{' &ensp;'.join(legend)}</p>{svg}"
+
+
+def _axes(low: float, high: float, last: float) -> str:
+    """The frame of the plot, with the ranges of values and updates."""
     frame = f'<rect x="{LEFT}" width="{WIDTH}" height="{HEIGHT}" fill="none" stroke="gray"/>'
     labels = (
         _label(LEFT - 6, 12, number(high)),
         _label(LEFT - 6, HEIGHT - 2, number(low)),
         _label(LEFT + WIDTH, HEIGHT + 14, f"{last:,.0f} updates"),
     )
-    size = f'width="{LEFT + WIDTH}" height="{HEIGHT + BELOW}" style="overflow:visible"'
-    svg = f"<svg {size}>{frame}{''.join((*lines, *labels))}</svg>"
-    return f"<p>{' &ensp;'.join(legend)}</p>{svg}"
+    return frame + "".join(labels)
 
 
 def _label(x: int, y: int, text: str) -> str:

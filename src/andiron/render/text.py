@@ -7,7 +7,8 @@
 import itertools
 
 from andiron.plain.readable import number, printable
-from andiron.protocols import Progress, Values
+from andiron.progress import Progress
+from andiron.protocols import Values
 
 
 SLOW_UPDATES = 10  # the first ones of a process: they allocate, compile and choose kernels

@@ -72,13 +72,7 @@ def load_record(
     Nothing is copied from or to names that match a regular expression of `exclude`. `judge` may
     refuse the differences before a tensor is changed. `remedy` is as in `differing_prefix`.
     """
-    written = layout_of(record)
-    places = layouts.places(module, layout or written)
-    if layout and LAYOUT in record.values and layout != written:
-        raise errors.MismatchError(
-            f"{path} has the layout {written!r}, not {layout!r}; "
-            f"pass layout={written!r}, or leave it out"
-        )
+    places = _places(module, record, path, layout)
     tensors, prefix = renamed(record.tensors, rename or {}), ("", "")
     if partial and tensors.keys().isdisjoint(places):
         old, new = prefix = matching.differing_prefix(path, tensors, places, remedy)
@@ -105,6 +99,20 @@ def load_record(
     judge(differences)
     matching.copy(places, tensors, differences.fitting)
     return differences
+
+
+def _places(
+    module: nn.Module, record: Record, path: Path | str, layout: str | None
+) -> layouts.Places:
+    """The module's tensors by their names in the layout of the record, or in `layout`."""
+    written = layout_of(record)
+    places = layouts.places(module, layout or written)  # refuses an unknown layout
+    if layout and LAYOUT in record.values and layout != written:
+        raise errors.MismatchError(
+            f"{path} has the layout {written!r}, not {layout!r}; "
+            f"pass layout={written!r}, or leave it out"
+        )
+    return places
 
 
 def _excluded(exclude: Sequence[str], names: Iterable[str]) -> tuple[str, ...]:

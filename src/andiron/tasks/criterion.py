@@ -10,7 +10,6 @@ equals the loss of one large batch.
 """
 
 import functools
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,21 +18,17 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
-from torch.nn import functional
 
 from andiron import errors
 from andiron.data.dataset import Batch, WeightedBatch
 from andiron.gradients import backward
 from andiron.outputs import IGNORED, Scalar, Weight
+from andiron.plain import readable
 from andiron.protocols import TrainOutput
-from andiron.tasks import target_checks as checks
-from andiron.tasks.class_weights import total_weight
+from andiron.tasks import loss_settings, target_checks as checks
 
 Loss = Callable[[Tensor, Tensor], Tensor]  # (output, targets) -> mean loss of the batch
 
-# torch's losses whose mean is over the class weights of the targets
-CLASS_LOSSES = (functional.cross_entropy, functional.nll_loss)
-CLASS_LOSS_MODULES = (nn.CrossEntropyLoss, nn.NLLLoss)
 ELEMENTWISE = (nn.HuberLoss, nn.L1Loss, nn.MSELoss, nn.SmoothL1Loss)
 
 
@@ -104,16 +99,16 @@ class Criterion:
     """
 
     def __init__(self, loss: Loss, class_counts: Sequence[int] | None = None):
-        _check_loss(loss)
+        loss_settings.check(loss)
         self.loss: Any = loss.balanced(class_counts) if isinstance(loss, Balanced) else loss
-        ignored = (_setting(loss, name) for name in ("ignored_index", "ignore_index"))
+        ignored = (loss_settings.setting(loss, name) for name in ("ignored_index", "ignore_index"))
         self.ignored_index: int | None = next((own for own in ignored if own is not None), None)
         names = [name for name in ("ignored_index", "ignore_index") if hasattr(loss, name)]
         self.option = f"loss.{names[0]}" if names else None
         self.has_ignored = self.ignored_index is not None  # or rather may have
         self.is_nll: bool = getattr(loss, "is_nll", False)  # -log p of the targets themselves
         self.is_elementwise = isinstance(loss, ELEMENTWISE) or hasattr(loss, "is_elementwise")
-        self._is_of_samples = _setting(loss, "reduction") == "batchmean"
+        self._is_of_samples = loss_settings.setting(loss, "reduction") == "batchmean"
         self._total_weight = self._class_weight
         if isinstance(self.loss, Weighted):
             self._total_weight = self.loss.total_weight
@@ -218,19 +213,12 @@ class Criterion:
         return targets.masked_fill(targets == self.ignored_index, IGNORED)
 
     def _class_weight(self, targets: Tensor) -> Tensor | None:
-        """The weight by the class weights of torch's own losses; None if there are none."""
-        function = getattr(self.loss, "func", None)  # of a functools.partial
-        while isinstance(function, functools.partial):  # of another
-            function = function.func
-        if not isinstance(self.loss, CLASS_LOSS_MODULES) and function not in CLASS_LOSSES:
-            return None
-        return total_weight(_setting(self.loss, "weight"), targets, self.ignored_index)
+        return loss_settings.class_weight(self.loss, targets, self.ignored_index)
 
     def _mismatch(self, output: Tensor, targets: Tensor, reason: str) -> errors.DataError:
-        name = getattr(self.loss, "__name__", type(self.loss).__name__)
         return errors.DataError(
-            f"loss: {name} cannot compare output {list(output.shape)} with targets "
-            f"{list(targets.shape)} ({targets.dtype}): {reason}"
+            f"loss: {readable.name_of(self.loss)} cannot compare output {list(output.shape)} with "
+            f"targets {list(targets.shape)} ({targets.dtype}): {reason}"
         )
 
     @torch.inference_mode(False)  # a tensor from inference mode cannot be used in training
@@ -261,36 +249,8 @@ def at_least_float32(values: Tensor) -> Tensor:
     return values.float() if values.dtype.itemsize < 4 else values
 
 
-def _check_loss(loss: object) -> None:
-    if isinstance(loss, type):
-        raise ValueError(
-            f"loss={loss.__name__}: is a class; give an object of it, in YAML without _partial_"
-        )
-    reduction = _setting(loss, "reduction")
-    if reduction not in (None, "mean", "batchmean"):
-        raise ValueError(
-            f"loss.reduction={reduction}: should be mean, so that batches of any size weigh alike"
-        )
-    if isinstance(loss, nn.Module) and (names := dict(loss.named_parameters())):
-        raise ValueError(
-            f"loss has parameters ({', '.join(names)}) that would not be trained; put them in the "
-            "network"
-        )
-
-
 def as_int64(targets: object) -> Any:
     """Integers and booleans as int64, which torch's losses of classes need; others as they are."""
     if not isinstance(targets, Tensor) or targets.dtype == torch.int64:
         return targets
     return targets if targets.is_floating_point() else targets.long()
-
-
-def _setting(loss: Any, name: str) -> Any:
-    """The loss's attribute of this name, or the default of its argument; None if it has neither."""
-    if hasattr(loss, name):
-        return getattr(loss, name)
-    try:
-        default = inspect.signature(loss).parameters[name].default
-    except (KeyError, TypeError, ValueError):  # another signature, or a callable without one
-        return None
-    return None if default is inspect.Parameter.empty else default

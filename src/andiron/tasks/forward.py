@@ -119,6 +119,10 @@ class Forward(Supervised):
         result = self._result(batch)
         if self.loss is not None:
             return self._with_loss(_part(result, self.output), targets, batch)
+        return self._with_own_loss(self._own_loss(result, targets, batch), result, targets, batch)
+
+    def _own_loss(self, result: object, targets: object, batch: object) -> Tensor:
+        """The mean loss that the network returned."""
         loss = _part(result, "loss", is_needed=targets is not None)
         if loss is None:
             raise self._without_targets(batch)
@@ -127,6 +131,10 @@ class Forward(Supervised):
                 f"the network {type(self.network).__name__} returned {[*loss.shape]}, which is not "
                 "its mean loss; name one, such as loss=cross_entropy"
             )
+        return loss
+
+    def _with_own_loss(self, loss: Tensor, result: object, targets: Any, batch: object) -> Any:
+        """The item of the network's own loss, with the count that it is a mean over."""
         is_compared = isinstance(targets, Tensor) and loss is not result
         is_class = is_compared and not targets.is_floating_point()
         mean_over = self.mean_over or ("targets" if is_class and targets.dim() == 1 else None)

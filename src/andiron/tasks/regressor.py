@@ -21,13 +21,8 @@ from andiron.ranges import Number, Positive
 from andiron.recording import keep_arguments
 from andiron.tasks import target_checks as checks
 from andiron.tasks.classifier import BinaryCrossEntropy, CrossEntropy
-from andiron.tasks.criterion import (
-    CLASS_LOSS_MODULES,
-    Criterion,
-    Loss,
-    Supervised,
-    at_least_float32,
-)
+from andiron.tasks.criterion import Criterion, Loss, Supervised, at_least_float32
+from andiron.tasks.loss_settings import CLASS_LOSS_MODULES
 
 ANSWER_LOSSES = (CrossEntropy, BinaryCrossEntropy, nn.BCEWithLogitsLoss, nn.BCELoss)
 Numbers = Number | Sequence[Number]

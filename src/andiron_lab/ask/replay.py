@@ -5,6 +5,7 @@ import code
 import dataclasses
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from torch import nn
 
 from andiron import checkpoint, errors
-from andiron.checkpoint import contents
+from andiron.checkpoint import Checkpoint, contents
 from andiron.data.loader import DataLoader
 from andiron.data.structures import tensors_in
 from andiron.learner import nonfinite
@@ -47,20 +48,12 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
     Raises: DataError if the folder is damaged or holds no update; ConfigError if the configuration
     of the run cannot be used.
     """
-    is_run = RunFolder(folder).config.is_file()
-    saved = checkpoint.load(folder) if folder.is_dir() and not is_run else None
-    if saved is None or "step" not in saved.state:
-        why = "holds no update to replay" if saved or is_run else "there is no such folder"
-        place = RunFolder(Path("<run folder>")).nonfinite
-        raise errors.DataError(f"{folder}: {why}; name a folder below {place}, or give --update N")
+    saved = _saved_update(folder)
     state = state_format.checked(saved.state, saved.place(contents.STATE))
     recorded = state["step"]
     step = Step(**{name: recorded[name] for name in Step.__annotations__})
     run = RunFolder(folder.parents[1])
-    recorded_options = run_record.read_json(run, run.config)
-    if isinstance(recorded_options, dict) and FROM_PYTHON in recorded_options:
-        remedy = f"{nonfinite.in_python(folder)} runs the step again"
-        raise errors.RunFolderError(f"{run.path}: a run started from Python; {remedy}")
+    _check_is_configured(run, folder)
     past, before = PastSessions(run, trusted, {}), state["updates"]
     config = past.config_at(before)
     config = dataclasses.replace(config, checkpoint=None, observers=None, start_from=None)
@@ -85,6 +78,25 @@ def replay(folder: Path, trusted: Trust = LIST_ALONE) -> bool:
     if not answers.give({"folder": str(folder), "same_bits": is_same, **answer}):
         print(readable.printable(f"{step}\n{cause}\n{where}\n{comparison}"))
     return is_same
+
+
+def _check_is_configured(run: RunFolder, folder: Path) -> None:
+    """Refuses a run that Python code built, which cannot be built again from its record."""
+    options = run_record.read_json(run, run.config)
+    if isinstance(options, dict) and FROM_PYTHON in options:
+        remedy = f"{nonfinite.in_python(folder)} runs the step again"
+        raise errors.RunFolderError(f"{run.path}: a run started from Python; {remedy}")
+
+
+def _saved_update(folder: Path) -> Checkpoint:
+    """The state before the update that is saved in the folder."""
+    is_run = RunFolder(folder).config.is_file()
+    saved = checkpoint.load(folder) if folder.is_dir() and not is_run else None
+    if saved is None or "step" not in saved.state:
+        why = "holds no update to replay" if saved or is_run else "there is no such folder"
+        place = RunFolder(Path("<run folder>")).nonfinite
+        raise errors.DataError(f"{folder}: {why}; name a folder below {place}, or give --update N")
+    return saved
 
 
 def _batches(step: Step, train: DataLoader, file: str) -> list[Any]:
@@ -148,18 +160,23 @@ def show(run: Recorded, options: argparse.Namespace) -> bool:
         "same_bits": not stretch.differences, "comparison": str(stretch), "layers": rows,
         "sample_norms": seen.samples,
     }):  # fmt: skip
-        for kind, of_kind in rows.items():
-            print(f"{kind:<32} {'norm':>10} {'largest':>10} {'zeros':>6} nonfinite cosine")
-            for row in of_kind:
-                cosine = "" if row["cosine"] is None else f"{row['cosine']:.3f}"
-                print(
-                    f"{readable.printable(row['layer']):<32} {row['norm']:10.4g} "
-                    f"{row['largest']:10.4g} {row['zeros']:6.1%} {row['nonfinite']:9} {cosine:>6}"
-                )
+        _print_layers(rows)
         if seen.samples is not None:
             print(f"norm of each sample's gradient: {seen.samples}")
         print(readable.printable(str(stretch)))
     return not stretch.differences
+
+
+def _print_layers(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    """Prints a table of the layers for each kind of tensor."""
+    for kind, layers in rows.items():
+        print(f"{kind:<32} {'norm':>10} {'largest':>10} {'zeros':>6} nonfinite cosine")
+        for row in layers:
+            cosine = "" if row["cosine"] is None else f"{row['cosine']:.3f}"
+            print(
+                f"{readable.printable(row['layer']):<32} {row['norm']:10.4g} "
+                f"{row['largest']:10.4g} {row['zeros']:6.1%} {row['nonfinite']:9} {cosine:>6}"
+            )
 
 
 def _check(options: argparse.Namespace, kinds: list[str]) -> None:

@@ -33,10 +33,7 @@ def differ(options: command.Options) -> None:
     if len(sides) < 2 or not all(groups):
         why = f"give two configurations with runs that have ended and have {metric}"
         raise errors.SelectionError("\n".join([why, *notes]))
-    origins = [run.provenance for run in runs]
-    notes += seed_groups.unlike("code", [*map(seed_groups.code_of, origins)])
-    notes += seed_groups.unlike("data", [origin.get("data") for origin in origins])
-    notes += seed_groups.unlike("numbers of updates", [run.facts.get("updates") for run in runs])
+    notes += _unlike_conditions(runs)
     compared = [
         seed_differences.plain(difference, direction, options.size)
         for difference in seed_differences.from_first(groups)
@@ -56,6 +53,16 @@ def differ(options: command.Options) -> None:
         tables.append(f"test samples\n{seed_differences.as_table(samples)}")
     if not answers.give(answer):
         print("\n\n".join([seed_groups.as_table(rows), *tables, *notes]))
+
+
+def _unlike_conditions(runs: Sequence[RunReader]) -> list[str]:
+    """Notes on code, data and lengths that differ between the runs."""
+    origins = [run.provenance for run in runs]
+    return [
+        *seed_groups.unlike("code", [*map(seed_groups.code_of, origins)]),
+        *seed_groups.unlike("data", [origin.get("data") for origin in origins]),
+        *seed_groups.unlike("numbers of updates", [run.facts.get("updates") for run in runs]),
+    ]
 
 
 def _sides(named: Iterable[Sequence[RunReader]]) -> list[list[RunReader]]:

@@ -125,22 +125,14 @@ def standing(runs: Runs, rule: RaceRule) -> Standing:
             cost = sum(place - reached.get(job.identity, 0) for job in jobs) / rule.places[-1]
             if now.spent + cost > rule.max_runs:
                 return replace(now, end="max_runs is spent")
-            now.waiting = [
-                replace(job, pause_at=pauses[len(job.rungs)])
-                for job in jobs
-                if len(job.rungs) <= stage and job.status in UNFINISHED
-            ]
+            now.waiting = _waiting(jobs, stage, pauses)
             if now.waiting:
                 return now
             now.spent += cost
             reached |= dict.fromkeys((job.identity for job in jobs), place)
             if done == 1 and all(_value(job, stage) is None for job in jobs):
                 return replace(now, end="no run has a value")
-            rows: dict[Configuration, dict[Hashable, float]] = {
-                key: {seed: value for seed, job in enumerate(runs[:done])
-                      if (value := _value(job, stage)) is not None}
-                for key, runs in now.left.items()
-            }  # fmt: skip
+            rows = _values_by_seed(now.left, done, stage)
             level = (1 - rule.confidence) / tests if done >= rule.min_seeds else 0
             at = f"{done} seeds" if is_last else f"{done} seeds at {place}/{rule.places[-1]}"
             worse = _worse(rows, rule.direction, level, fewest, at)
@@ -157,6 +149,27 @@ def label(configuration: Configuration, runs: Iterable[Configuration]) -> str:
     """
     shared = set.intersection(*map(set, runs))
     return " ".join(text for text in configuration if text not in shared)
+
+
+def _waiting(jobs: Iterable[Job], stage: int, pauses: Sequence[Any]) -> list[Job]:
+    """The jobs that have not reached this stage, each with the place of its next pause."""
+    return [
+        replace(job, pause_at=pauses[len(job.rungs)])
+        for job in jobs
+        if len(job.rungs) <= stage and job.status in UNFINISHED
+    ]
+
+
+def _values_by_seed(
+    runs: Runs, seeds: int, stage: int
+) -> dict[Configuration, dict[Hashable, float]]:
+    """The values of the first seeds of each configuration at a stage; seeds without one left out.
+    """
+    return {
+        key: {seed: value for seed, job in enumerate(jobs[:seeds])
+              if (value := _value(job, stage)) is not None}
+        for key, jobs in runs.items()
+    }  # fmt: skip
 
 
 def _worse(

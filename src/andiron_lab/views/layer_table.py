@@ -7,8 +7,8 @@ Layer(name='0', kind='Linear', shape=[2, 5], parameters=20, operations=60, num_b
 Layer(name='1', kind='ReLU', shape=[2, 5], parameters=0, operations=0, num_bytes=40)
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -54,10 +54,7 @@ def layers(model: nn.Module, forward: Callable[[], object]) -> list[Layer]:
     by_name: dict[str, Layer] = {}
     started: list[int] = []  # of each open call, the operations before it
     inner: list[int] = [0]  # and the operations of the modules inside it
-    fast_path = torch.backends.mha.get_fastpath_enabled()  # a transformer's calls no module inside
-    with FlopCounterMode(display=False) as counter, ExitStack() as hooks, torch.no_grad():
-        hooks.callback(torch.backends.mha.set_fastpath_enabled, fast_path)
-        torch.backends.mha.set_fastpath_enabled(False)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
 
         def enter(name: str, module: nn.Module, inputs: object) -> None:
             by_name.setdefault(name, Layer(name, type(module).__name__))
@@ -72,17 +69,30 @@ def layers(model: nn.Module, forward: Callable[[], object]) -> list[Layer]:
             by_name[name].count(operations - inner.pop(), parameters, first)
             inner[-1] += operations
 
-        for name, module in model.named_modules():
-            if name:
-                hooks.callback(module.register_forward_pre_hook(partial(enter, name)).remove)
-                hooks.callback(module.register_forward_hook(partial(leave, name)).remove)
-        forward()
+        with _hooked(model, enter, leave):
+            forward()
     leaves = {name for name, module in model.named_modules() if not list(module.children())}
     return [
         layer
         for name, layer in by_name.items()
         if name in leaves or layer.parameters or layer.operations
     ]
+
+
+@contextmanager
+def _hooked(
+    model: nn.Module, enter: Callable[..., None], leave: Callable[..., None]
+) -> Iterator[None]:
+    """A context in which every call of an inner module passes its name to `enter` and `leave`."""
+    fast_path = torch.backends.mha.get_fastpath_enabled()  # a transformer's calls no module inside
+    with ExitStack() as hooks:
+        hooks.callback(torch.backends.mha.set_fastpath_enabled, fast_path)
+        torch.backends.mha.set_fastpath_enabled(False)
+        for name, module in model.named_modules():
+            if name:
+                hooks.callback(module.register_forward_pre_hook(partial(enter, name)).remove)
+                hooks.callback(module.register_forward_hook(partial(leave, name)).remove)
+        yield
 
 
 def layer_table(layers: Sequence[Layer], title: str) -> Table:

@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 
 from andiron import inference
 from andiron.data.structures import tensors_in
-from andiron.protocols import Operation
+from andiron.protocols import Operation, network_of
 
 
 def operations(
@@ -50,7 +50,7 @@ class _Recorder(TorchFunctionMode):
         self.operations: list[Operation] = []
         self._names = {module: name for name, module in model.named_modules()}
         # the task and its network get no box of their own
-        self._outermost = model, getattr(model, "network", model)
+        self._outermost = model, network_of(model)
         self._weights = {id(parameter): name for name, parameter in model.named_parameters()}
         self._scopes = [("", "")]  # of the modules being called: name, and place in the graph
         self._sources: dict[int, str] = {}  # by id of a tensor, the operation that returned it last

@@ -7,7 +7,8 @@ import types
 import pytest
 
 from andiron import render
-from andiron.protocols import Point, Progress
+from andiron.progress import Progress
+from andiron.protocols import Point
 
 SUMMARY = {
     "model": "MLP", "num_parameters": 1234, "updates": 6, "seconds": 2.0,

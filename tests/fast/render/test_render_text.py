@@ -3,7 +3,7 @@
 import pytest
 
 from andiron.plain import readable
-from andiron.protocols import Progress
+from andiron.progress import Progress
 from andiron.render import text
 
 

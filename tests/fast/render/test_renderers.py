@@ -9,7 +9,7 @@ from waiting import until
 
 from andiron import render
 from andiron.learner.extras.summary import as_markdown
-from andiron.protocols import Progress
+from andiron.progress import Progress
 from andiron.render import Plain, plain, summary_lines, summary_table
 from andiron.wings.screen.live import Live
 

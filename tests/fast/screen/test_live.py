@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from andiron.protocols import Progress
+from andiron.progress import Progress
 from andiron.render import Plain
 from andiron.render.text import TimeLeft
 from andiron.wings.screen.live import Live

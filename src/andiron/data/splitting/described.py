@@ -19,6 +19,7 @@ from andiron.data.batchers import ArrayBatcher, ImageBatcher
 from andiron.data.dataset import Batcher
 from andiron.data.on_disk.text_file import TextBatcher
 from andiron.data.splitting.splits import Splits, offered
+from andiron.protocols import batch_size_of
 
 PREPROCESSING = "preprocessing"  # beside the facts
 BATCHERS = {batcher.__name__: batcher for batcher in (ArrayBatcher, ImageBatcher, TextBatcher)}
@@ -67,7 +68,7 @@ def of_loader(loader: object) -> Described:
         type(dataset).__name__,
         batcher or ArrayBatcher(),
         {"input_shape": [*inputs.shape[1:]]} if is_known else {},
-        getattr(loader, "batch_size", None) or 1,
+        batch_size_of(loader) or 1,
         _input_dtype(dataset) if is_known else None,
     )
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from andiron import errors, inference
 from andiron.distributed import Sliced, World
-from andiron.protocols import Loader
+from andiron.protocols import Loader, batch_size_of
 
 REFUSAL = "Expected more than 1 value per channel"  # torch's
 log = logging.getLogger("andiron")
@@ -29,7 +29,7 @@ def refused(
     """
     _warn_of_evaluation_mode(model)
     number, slices = train.num_items, world.num_slices
-    size = min(getattr(train, "batch_size", None) or number, number)
+    size = min(batch_size_of(train) or number, number)
     last = (number - 1) % size + 1 if is_whole else size
     if 1 not in (size // slices, -(-size // slices), last // slices, -(-last // slices)):
         return batches

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from andiron import errors, inference, outputs, randomness
-from andiron.data import structures
+from andiron.data import dataset, structures
 from andiron.distributed import Sliced, World
 from andiron.protocols import Loader
 
@@ -38,7 +38,7 @@ def refused(
     ahead = list(itertools.islice(batches, 1))
     for batch in ahead:
         if isinstance(batch, Sliced):
-            is_stream = getattr(getattr(train, "dataset", None), "is_stream", False)
+            is_stream = dataset.is_stream(getattr(train, "dataset", None))
             whole: Any = train
             batch = next(iter(batch.values())) if is_stream else whole.undivided().batch(0, 0)
         _compare(model, batch, options)

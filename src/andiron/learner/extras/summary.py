@@ -8,6 +8,7 @@ from torch import nn
 
 from andiron.learner.metric_log import MetricLog
 from andiron.plain.markdown import table
+from andiron.protocols import network_of
 from andiron.render import summary_lines
 
 
@@ -35,7 +36,7 @@ def summarise(
         for name, standing in named.items()
     ]
     return {
-        "model": type(getattr(model, "network", model)).__name__,  # of the network inside a task
+        "model": type(network_of(model)).__name__,
         "num_parameters": sum(parameter.numel() for parameter in model.parameters()),
         "updates": metric_log.progress.updates,
         "epochs": metric_log.progress.epoch,

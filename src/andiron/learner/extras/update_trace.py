@@ -12,7 +12,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from andiron.disk import files, guarded_folders
-from andiron.protocols import Progress
+from andiron.progress import Progress
 
 MOST_ROWS = 50  # of the table of operations
 QUIET = 99  # above all levels that Kineto, the profiler's library, prints at

@@ -10,6 +10,8 @@ from typing import Any
 
 from torch import Tensor
 
+from andiron.plain import readable
+
 
 class Mean:
     """The mean of `of(item)`, which gives a tensor of values, or (total, count) of the batch.
@@ -23,7 +25,7 @@ class Mean:
     ):
         self.of = of
         self.higher_is_better = higher_is_better
-        self.name = name or str(getattr(self.of, "__name__", type(self.of).__name__))
+        self.name = name or readable.name_of(self.of)
 
     def __call__(self, item: object) -> tuple[Tensor, Tensor | int]:
         """(total, count) of one batch.

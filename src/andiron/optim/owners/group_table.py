@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from andiron.optim.owners.group import Group
+from andiron.plain import readable
 from andiron.plain.markdown import table
 from andiron.schedules.single_curve import Schedule
 
@@ -58,7 +59,7 @@ def as_markdown(groups: Mapping[str, Any]) -> str:
 
 def _described(schedule: Schedule) -> str:
     """`Cosine(initial_lr=0.1, num_updates=210, min_lr=0.0)`; a function by its name."""
-    name = getattr(schedule, "__name__", type(schedule).__name__)
+    name = readable.name_of(schedule)
     return repr(schedule) if dataclasses.is_dataclass(schedule) else name
 
 

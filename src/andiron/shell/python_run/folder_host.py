@@ -1,7 +1,7 @@
 """The folder of a run from Python as the host of its learner: claimed while it trains."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -65,7 +65,7 @@ class FolderHost:
     Changes of a resumed run's options are recorded after the first update that has them.
     """
 
-    class_names = None
+    class_names: Sequence[str] | None = None
 
     def __init__(self, built: Built, writers: Writers, checkpointer: Checkpointer | None):
         self._chosen = built.chosen

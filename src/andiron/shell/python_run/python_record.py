@@ -17,12 +17,12 @@ from torch import nn
 
 from andiron import recording
 from andiron.checkpoint import KeepBest, KeepLast, checkpointing
-from andiron.checkpoint.strategies import Strategy
+from andiron.checkpoint.strategies import Strategy, rules_of
 from andiron.data.splitting import described
 from andiron.learner.construction import Choices
 from andiron.optim import Group
 from andiron.optim.owners import group_table
-from andiron.protocols import Loader
+from andiron.protocols import Loader, batch_size_of, network_of
 from andiron.recording import NotRecordedError
 from andiron.schedules.single_curve import Schedule, stateful
 from andiron.shell.config.schema import FROM_PYTHON
@@ -88,7 +88,7 @@ class _Components:
         """Records a task, and its network and its loss apart, as a configuration does."""
         self.add("task", task, ("network", "loss"))
         if "task" in self.missing:
-            network = recording.described(getattr(task, "network", task))
+            network = recording.described(network_of(task))
             self.missing["model"] = network | {"reason": self.missing["task"]["reason"]}
             return
         parts = recording.arguments_of(task)
@@ -114,7 +114,7 @@ def config_of(built: Built, train: object) -> dict[str, Any]:
         "rates": {} if single else _rates(built),
         "loader": _loader_options(train),
     }
-    known = {"lr": _rate(built.schedule), "batch_size": getattr(train, "batch_size", None)}
+    known = {"lr": _rate(built.schedule), "batch_size": batch_size_of(train)}
     return {
         FROM_PYTHON: entry,
         **dataclasses.asdict(chosen.options),
@@ -205,7 +205,7 @@ def _group_rate(group: Group, whole: Schedule) -> float | None:
 
 def _as_configured(strategy: Strategy) -> Any:
     """The call that configures such a strategy, which other commands read; or the strategy."""
-    match getattr(strategy, "strategies", [strategy]):
+    match rules_of(strategy):
         case [KeepLast(last)]:
             return recording.call(checkpointing, last=last, metric=None)
         case [KeepLast(last), KeepBest(metric, split, direction, number)]:

@@ -15,7 +15,8 @@ from typing import Any
 from rich.console import Console
 
 from andiron.interrupter import Interrupter
-from andiron.protocols import Point, Progress
+from andiron.progress import Progress
+from andiron.protocols import Point
 from andiron.render import summary_table, text
 from andiron.run_folder import RunFolder
 from andiron.wings.screen import terminal

@@ -10,7 +10,7 @@ from rich.live import Live as RichLive
 from rich.text import Text
 
 from andiron.plain.readable import duration
-from andiron.protocols import Progress
+from andiron.progress import Progress
 from andiron.render import summary_table, text
 
 SECONDS_BETWEEN_DRAWINGS = 0.2

@@ -13,6 +13,7 @@ from andiron.data.kinds import recorded_kind
 from andiron.data.splitting.described import Described
 from andiron.plain import markdown, readable
 from andiron.plain.plain_values import or_nan
+from andiron.protocols import network_of
 from andiron.serialization.record import dtype_name
 from andiron.shell.assembly import targets
 from andiron.shell.config.schema import Train
@@ -87,7 +88,7 @@ class Card:
 
         With `is_stored` the inputs are as the data set stores them.
         """
-        network = _plain(type(getattr(self.model, "network", self.model)).__name__)
+        network = _plain(type(network_of(self.model)).__name__)
         target = str(self.config.data.get("_target_", self.described.name))
         source = _plain(target.rpartition(".")[2])
         data = _plain(str(_recorded(self.origin, "data", "name") or source))  # such as its folder's
