@@ -82,6 +82,14 @@ class SequenceOutput(SupervisedOutput):
 
 
 @dataclass(frozen=True)
+class SegmentationOutput(SupervisedOutput):
+    """A batch of masks, a class for each pixel: logits of each pixel, class indices as targets."""
+
+    output: Float[Tensor, "batch height width classes"]
+    targets: Int[Tensor, "batch height width"]
+
+
+@dataclass(frozen=True)
 class AdversarialOutput(Detachable):
     """Both losses of a GAN, and the discriminator's logits of real and of generated images.
 

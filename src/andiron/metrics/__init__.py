@@ -17,14 +17,21 @@ from andiron.metrics.classification.agreement import (
 )
 from andiron.metrics.classification.calibration import BrierScore, ExpectedCalibrationError
 from andiron.metrics.classification.class_tables import ConfusionMatrix, PerClass
-from andiron.metrics.classification.decision_scores import FBeta, Precision, Recall, Specificity
+from andiron.metrics.classification.decision_scores import (
+    Dice,
+    FBeta,
+    IoU,
+    Precision,
+    Recall,
+    Specificity,
+)
 from andiron.metrics.classification.ranking import (
     AUROC,
     AveragePrecision,
     PrecisionRecallCurve,
     RocCurve,
 )
-from andiron.metrics.classification.worst_errors import WorstErrors
+from andiron.metrics.classification.worst_errors import WorstErrors, WorstMasks
 from andiron.metrics.history import History
 from andiron.metrics.regression.regression_errors import (
     ExplainedVariance,
@@ -43,10 +50,10 @@ from andiron.metrics.tally import Tally
 
 __all__ = [
     "AUROC", "R2", "Accuracy", "AveragePrecision", "BalancedAccuracy", "BitsPerByte", "BrierScore",
-    "CharacterErrorRate", "CohenKappa", "ConfusionMatrix", "ExactMatch", "ExpectedCalibrationError",
-    "ExplainedVariance", "FBeta", "HammingAccuracy", "HammingLoss", "History", "Loss",
-    "MatthewsCorrelation", "Mean", "MeanAbsoluteError", "MeanSquaredError", "PerClass",
-    "Perplexity", "Precision", "PrecisionRecallCurve", "Recall", "RocCurve",
-    "RootMeanSquaredError", "Specificity", "Tally", "TopKAccuracy", "Torchmetrics",
-    "WordErrorRate", "WorstErrors",
+    "CharacterErrorRate", "CohenKappa", "ConfusionMatrix", "Dice", "ExactMatch",
+    "ExpectedCalibrationError", "ExplainedVariance", "FBeta", "HammingAccuracy", "HammingLoss",
+    "History", "IoU", "Loss", "MatthewsCorrelation", "Mean", "MeanAbsoluteError",
+    "MeanSquaredError", "PerClass", "Perplexity", "Precision", "PrecisionRecallCurve", "Recall",
+    "RocCurve", "RootMeanSquaredError", "Specificity", "Tally", "TopKAccuracy", "Torchmetrics",
+    "WordErrorRate", "WorstErrors", "WorstMasks",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The classification networks of torchvision, adapted to the data."""
+"""The classification and segmentation networks of torchvision, adapted to the data."""
 
 import pickle
 import re
@@ -17,8 +17,8 @@ from andiron.disk import guarded_folders
 from andiron.models import shapes
 from andiron.recording import keep_arguments
 
-# further outputs of GoogLeNet and Inception in training, which are not built here
-AUXILIARY = ("aux1.", "aux2.", "AuxLogits.")
+# further outputs in training, which are not built here
+AUXILIARY = ("aux1.", "aux2.", "AuxLogits.", "aux_classifier.")
 # how DenseNet's weights are stored: norm.1 is norm1 now
 OLD_DENSENET = re.compile(r"(denselayer\d+\.(?:norm|relu|conv))\.([12]\.)")
 _are_read: ContextVar[bool] = ContextVar("are_read", default=True)
@@ -35,6 +35,11 @@ def pretrained_unread() -> Iterator[None]:
         _are_read.reset(token)
 
 
+def are_read() -> bool:
+    """Whether networks read pretrained weights."""
+    return _are_read.get()
+
+
 @keep_arguments
 def torchvision(
     name: str, input_shape: Sequence[int], num_outputs: int, *, weights: str | None = None
@@ -45,7 +50,8 @@ def torchvision(
     torch's hub folder or downloaded there; None starts from random ones. The last layer is always
     new. Unless images have 3 channels, the first convolution is new too: random, or, with weights w
     for red, green and blue, sum(w) / channels for each channel, which keeps the outputs for grey
-    images. GoogLeNet and Inception go without auxiliary outputs.
+    images. Networks of `torchvision.models.segmentation` give [batch outputs height width]. All go
+    without auxiliary outputs.
     Raises: ValueError if there is no such network or set, or the network cannot read such images;
     DataError if the weights are damaged, or missing and cannot be downloaded.
     """
@@ -55,7 +61,7 @@ def torchvision(
     first = next(key for key, layer in network.named_modules() if isinstance(layer, nn.Conv2d))
     if channels != 3:
         _replace_convolution(network, first, channels)
-    if chosen is not None and _are_read.get():
+    if chosen is not None and are_read():
         state = _adapt(_state(chosen), f"{first}.weight", channels)
         if "encoder.pos_embedding" in state:
             from torchvision.models import vision_transformer as vit
@@ -71,9 +77,12 @@ def _preprocessing(name: str, weights: str | None = None, **_: object) -> dict[s
     if (chosen := _weights(name, weights)) is None:
         return {}
     wanted = chosen.transforms()
+    pixels = {"mean": (*wanted.mean,), "std": (*wanted.std,)}
+    if not hasattr(wanted, "crop_size"):  # for masks: any size
+        return pixels
     (size,), (before,) = wanted.crop_size, wanted.resize_size
     resizing = {"crop": size / before, "interpolation": wanted.interpolation.value}
-    return {"size": size, "resizing": resizing, "mean": (*wanted.mean,), "std": (*wanted.std,)}
+    return {"size": size, "resizing": resizing, **pixels}
 
 
 vars(torchvision)["preprocessing"] = _preprocessing
@@ -83,11 +92,11 @@ def _weights(name: str, weights: str | None) -> Any:
     """torchvision's description of the set of weights of that name."""
     from torchvision import models  # imported only here: it takes as long as torch
 
-    networks = models.list_models(module=models)
+    networks = models.list_models(module=models) + models.list_models(module=models.segmentation)
     if name not in networks:
         hint = errors.nearest(name, networks) or f"; available: {', '.join(networks)}"
         raise ValueError(
-            f"name={name}: torchvision has no classification network of that name{hint}"
+            f"name={name}: torchvision has no network for pictures of that name{hint}"
         )
     if weights is None:
         return None
@@ -116,11 +125,21 @@ def _built(
         arguments["image_size"] = height
     elif name.startswith("maxvit"):
         arguments["input_size"] = (height, width)
+    is_of_masks = name in models.list_models(module=models.segmentation)
+    if is_of_masks:
+        arguments["weights_backbone"] = None
     try:
         network: nn.Module = models.get_model(name, weights=None, **arguments)
     except (ValueError, AssertionError) as error:
         raise _unreadable(name, input_shape, error) from error
+    if is_of_masks:
+        network.register_forward_hook(_masks)
     return network
+
+
+def _masks(network: nn.Module, inputs: Any, outputs: Any) -> Tensor:
+    """The logits of a segmentation network, which gives them by name."""
+    return outputs["out"]
 
 
 def _replace_convolution(network: nn.Module, name: str, channels: int) -> None:

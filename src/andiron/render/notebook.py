@@ -1,12 +1,15 @@
 """One output of a notebook cell, redrawn while a run trains: a bar, a plot and a table."""
 
+import base64
 import math
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from itertools import starmap
 from typing import Any
 
+from andiron.disk import png
 from andiron.interrupter import Interrupter
 from andiron.plain.readable import duration, number
 from andiron.progress import Progress
@@ -39,6 +42,7 @@ class Notebook:
     def __init__(self) -> None:
         self._curves: dict[str, Curve] = {}
         self._rows: list[dict[str, str]] = []
+        self._images: dict[str, Any] = {}  # the latest, by split and metric
         self._handle: Any = None
         self._drawn = 0.0
 
@@ -58,6 +62,7 @@ class Notebook:
         """Receives a logged point: a further one of the curve of its loss."""
         if "loss" in point.values and not (point.split == "train" and point.whole_epoch):
             self._curves.setdefault(point.split, []).append((point.updates, point.values["loss"]))
+        self._images |= {f"{point.split} {name}": image for name, image in point.images.items()}
         if time.perf_counter() - self._drawn > SECONDS_BETWEEN_DRAWINGS:
             self._draw()
 
@@ -100,7 +105,14 @@ class Notebook:
         bar = f'<progress value="{progress.updates}" max="{max(progress.num_updates, 1)}">'
         rows = self._rows[-MOST_ROWS:]
         tables = f'<div style="display:flex;flex-wrap:wrap;gap:24px">{_table(rows)}{results}</div>'
-        return f"<p>{bar}</progress> {line}</p>{_plot(self._curves)}{tables}"
+        images = "".join(starmap(_picture, self._images.items()))
+        return f"<p>{bar}</progress> {line}</p>{_plot(self._curves)}{tables}{images}"
+
+
+def _picture(name: str, pixels: Any) -> str:
+    """A picture of a metric, within the page."""
+    data = base64.b64encode(png.of_pixels(pixels)).decode()
+    return f'<p>{escape(name)}<br><img src="data:image/png;base64,{data}"></p>'
 
 
 def _table(rows: Sequence[Mapping[str, str]]) -> str:

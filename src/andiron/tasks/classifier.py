@@ -142,7 +142,8 @@ class BinaryCrossEntropy:
 class Classifier(Supervised):
     """Multi-class classification with `network`, any module from inputs to logits.
 
-    Targets are class indices [batch], or probabilities [batch classes], as from mixup and
+    Targets are class indices [batch]; or masks [batch height width], a class for each pixel, with
+    logits [batch classes height width]; or probabilities [batch classes], as from mixup and
     distillation; metrics then use the likeliest class. `class_counts`, the number of training
     samples per class, is for balanced class weights. Training needs as many logits as
     `num_classes`, if given. The loss is not part of `state_dict()`.
@@ -161,22 +162,26 @@ class Classifier(Supervised):
         super().__init__(network, Criterion(loss or CrossEntropy(), class_counts))
         self.num_classes = num_classes
 
-    def predict(self, batch: Batch) -> outputs.ClassificationOutput:
+    def predict(
+        self, batch: Batch
+    ) -> outputs.ClassificationOutput | outputs.SegmentationOutput:
         """The loss and the logits of one batch.
 
         Raises: DataError if the shapes do not fit or, on a CPU, a target is not one of the classes.
         """
         logits, targets = self(batch.inputs), criterion.as_int64(batch.targets)
         is_class = not targets.is_floating_point()
-        num_outputs = logits.shape[1] if logits.dim() == 2 else None
+        num_outputs = logits.shape[1] if logits.dim() in (2, 4) else None
         if self.training and num_outputs and self.num_classes not in (None, num_outputs):
             raise checks.wrong_number(num_outputs, self.num_classes)
-        if logits.dim() != 2 or logits.shape[: 1 if is_class else 2] != targets.shape:
+        places = logits.shape[2:] if is_class else logits.shape[1:]
+        if num_outputs is None or (*logits.shape[:1], *places) != targets.shape:
             remedy = "should both be [batch, classes] for targets that are probabilities"
             if is_class:
                 remedy = (
-                    "should be [batch, classes] for class indices [batch]; task=forward takes "
-                    "classes of places"
+                    "should be [batch, classes] for class indices [batch], or [batch, classes, "
+                    "height, width] for masks [batch, height, width]; task=forward takes classes "
+                    "of other places"
                 )
             raise checks.misfit(self, logits, targets, remedy)
         loss = self.loss(logits, targets)
@@ -185,9 +190,11 @@ class Classifier(Supervised):
         else:
             loss, marked = checks.of_probabilities(loss, targets), targets.argmax(dim=-1)
         weight = self.loss.weight(targets, marked)
-        return outputs.ClassificationOutput(
-            loss, logits, marked, weight, is_class and self.loss.has_ignored
-        )
+        has_ignored = is_class and self.loss.has_ignored
+        if logits.dim() == 4:
+            logits = logits.movedim(1, -1)
+            return outputs.SegmentationOutput(loss, logits, marked, weight, has_ignored)
+        return outputs.ClassificationOutput(loss, logits, marked, weight, has_ignored)
 
 
 class YesOrNo(Supervised):

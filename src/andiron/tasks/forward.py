@@ -27,6 +27,7 @@ from andiron.outputs import (
     MultiLabelClassificationOutput,
     RegressionOutput,
     Scalar,
+    SegmentationOutput,
     SequenceOutput,
     SupervisedOutput,
     Weight,
@@ -38,7 +39,8 @@ from andiron.tasks.criterion import Criterion, Loss, Supervised
 from andiron.tasks.language import nll_beside
 
 EXACT = 1e-5  # of a loss: float32 sums in another order
-OF_CLASSES = {1: ClassificationOutput, 2: SequenceOutput}  # by the dimensions of the targets
+# by the dimensions of the targets
+OF_CLASSES = {1: ClassificationOutput, 2: SequenceOutput, 3: SegmentationOutput}
 OF_ANSWERS = {1: BinaryClassificationOutput, 2: MultiLabelClassificationOutput}
 
 

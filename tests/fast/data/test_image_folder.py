@@ -296,7 +296,7 @@ def test_other_labels_are_other_data(tmp_path, decoded):
 
 
 @pytest.mark.parametrize("text, message", [
-    ("a,b\n1,2", "has the columns a, b; name the column of pictures `file`"),
+    ("a,b\n1,2", "has the columns a, b; name the columns that are read file and label"),
     (lines_of() + "\n099.png,no", "line 14: '099.png' with label 'no' .* 0 are left"),
     (lines_of() + "\n001.png,yes", "line 14: '001.png' with label 'yes' .* 0 are left"),
     (lines_of(classes=("", "yes")), "line 2: '000.png' with label ''"),

@@ -13,7 +13,7 @@ CIFAR = (3, 32, 32)
 HEADS = "dim=10 is not divisible by heads=4; each head takes an equal part of dim"
 IMAGES = "input_shape={}: {} reads images, of shape (channels, height, width)"
 TWO, ONE = nn.Sequential(nn.Linear(3, 2), nn.ReLU()), nn.Linear(3, 2)
-NO_NAME = "torchvision has no classification network of that name; "
+NO_NAME = "torchvision has no network for pictures of that name; "
 NO_WEIGHTS = "torchvision has no such weights for resnet50 (null starts from random ones); "
 
 
@@ -53,7 +53,7 @@ def unread(name, shape, words):
       for shape, patch in (((1, 28, 28), 5), ((1, 8, 10), 4), ((1, 10, 8), 4), ((1, 8, 8), 16))],
     (lambda: torchvision("resnet_18", CIFAR, 7),
      f"name=resnet_18: {NO_NAME}did you mean 'resnet18'?"),
-    # torchvision has networks for segmentation too: they are not offered
+    # no network of torchvision has a name near that
     (lambda: torchvision("fcn", CIFAR, 7), f"{NO_NAME}available: alexnet, convnext_base, "),
     (lambda: torchvision("resnet50", CIFAR, 7, weights="IMAGENET_V2"),
      f"weights=IMAGENET_V2: {NO_WEIGHTS}did you mean 'IMAGENET1K_V2'?"),

@@ -45,7 +45,7 @@ def decoded(
         known = files.read_json(note)
     else:
         log.info("%s: reading all %d images, for their checksum", images.root, len(images))
-        hashed = _in_threads(lambda name: fingerprint.of_file(images.root / name), images.names)
+        hashed = in_threads(lambda name: fingerprint.of_file(images.root / name), images.names)
         digests = dict(zip(images.names, hashed))
         known = {"whole": _content(stats, digests)}
     whole = known.get("whole") or known["sha256"]  # the note of an earlier version
@@ -73,15 +73,15 @@ def decoded(
 
 def all_decoded(images: ImageFolderDataset) -> Iterator[tuple[str, Tensor | str]]:
     """The name of each image, and its pixels or why it cannot be read."""
-    return zip(images.names, _in_threads(images.decoded_or_problem, images.names), strict=True)
+    return zip(images.names, in_threads(images.decoded_or_problem, images.names), strict=True)
 
 
-def _in_threads(function: Callable[[str], object], names: Sequence[str]) -> Iterator[Any]:
-    """The function's value for each name, in order; hashing and decoding release the GIL."""
+def in_threads(function: Callable[[Any], object], images: Sequence[object]) -> Iterator[Any]:
+    """The function's value for each image, in order; hashing and decoding release the GIL."""
     with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="images") as threads:
-        starts = range(0, len(names), AT_ONCE)
+        starts = range(0, len(images), AT_ONCE)
         for start in watched(starts, f"images, in groups of {AT_ONCE}", len(starts)):
-            yield from threads.map(function, names[start : start + AT_ONCE])
+            yield from threads.map(function, images[start : start + AT_ONCE])
 
 
 def _content(stats: Mapping[str, os.stat_result], digests: Mapping[str, object]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import UInt8
+from jaxtyping import Int32, UInt8
 from torch import Tensor
 
 from andiron import errors
@@ -28,6 +28,7 @@ SKIPPING = "; data.scan=true lists all such files, data.max_unreadable=1 skips o
 WIDE = ("I", "F")  # prefixes of Pillow's names for more than 8 bits a channel
 WHITE = 2**16 - 1  # of 16 bits
 DEFAULT = Resizing()
+ROTATION, LAST_UPRIGHT = 274, 4  # the EXIF tag, and the last of its values with upright sides
 log = logging.getLogger("andiron")
 UNREADABLE = (
     OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, struct.error, zlib.error,
@@ -115,6 +116,45 @@ def of_picture(
     """`of_file` for a PIL image, which is not changed; `name` is for messages."""
     with _readable(name):
         return _pixels(image, shape, resizing)
+
+
+def of_mask(
+    path: Path, shape: Sequence[int] | None = None
+) -> Int32[Tensor, "rows columns"]:
+    """The number of each pixel of a mask, of a palette its indices.
+
+    With a `shape` [rows columns] other than its own, both sides are resized, by the nearest pixel.
+    Raises: DataError if it has no exact number for each pixel, as colours and JPEG have.
+    """
+    from PIL import Image
+
+    with _readable(str(path)), files.opened(path) as file, Image.open(file) as image:
+        if image.mode not in ("1", "L", "P") and not image.mode.startswith("I"):
+            raise errors.DataError(
+                f"{path}: a picture of mode {image.mode}, and a mask has one whole number for each "
+                "pixel, its class: save it as PNG of 8 or 16 bits, with a number for each colour"
+            )
+        if image.format == "JPEG":
+            raise errors.DataError(
+                f"{path}: JPEG changes the numbers of a mask; make the mask again, as PNG"
+            )
+        rows, columns = shape or image.size[::-1]
+        values = np.array(image.resize((columns, rows), Image.Resampling.NEAREST), dtype=np.int32)
+        is_negative = image.mode == "1" and _is_inverted(image)
+        return torch.from_numpy(1 - values if is_negative else values)
+
+
+def size_of(path: Path) -> tuple[int, int]:
+    """The rows and columns of an image, after the camera's rotation; only the header is read.
+
+    Raises: DataError as `of_file`.
+    """
+    from PIL import Image
+
+    with _readable(str(path)), files.opened(path) as file, Image.open(file) as image:
+        columns, rows = image.size
+        is_lying = image.getexif().get(ROTATION, 1) > LAST_UPRIGHT
+        return (columns, rows) if is_lying else (rows, columns)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import csv
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 
 from andiron import errors
@@ -35,34 +35,21 @@ def read(table: Path, images: Sequence[str]) -> tuple[dict[str, list[str]], Cell
     does not name is left out.
     Raises: DataError naming the line that has no label, or not one picture of its own.
     """
-    try:
-        lines = table.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise errors.DataError(f"{table}: cannot be read ({error}); save it as UTF-8") from error
-    rows = csv.reader(lines, delimiter=max(",;\t|", key="".join(lines[:1]).count))
-    header = [*map(column_name, next(rows, []))]
-    chosen = [[header.index(name) for name in kind if name in header] for kind in (FILES, LABELS)]
-    if not all(chosen):
-        raise errors.DataError(
-            f"{table}: has the columns {', '.join(header)}; name the column of pictures `file`, "
-            "and the column of classes `label`"
-        )
     places: dict[str, set[str]] = defaultdict(set)
     for image in images:
         for key in (PurePath(image).name, PurePath(image).stem):
             places[key].add(image)
     labels: dict[str, str] = {}
     cells: Cells = {}
-    for row in filter(None, rows):
-        name, label = (row[place].strip() if place < len(row) else "" for (place, *_) in chosen)
+    for line, (name, label), row in rows_of(table, {"file": FILES, "label": LABELS}):
         pictures = places[PurePath(name.replace("\\", "/")).name] - labels.keys()
         if len(pictures) != 1 or label in MISSING:
             raise errors.DataError(
-                f"{table}, line {rows.line_num}: {name!r} with label {label!r} should name one "
+                f"{table}, line {line}: {name!r} with label {label!r} should name one "
                 f"picture of its own, and {len(pictures)} are left; correct the line"
             )
         labels[picture := pictures.pop()] = label
-        cells[picture] = dict(zip(header, map(str.strip, row)))
+        cells[picture] = row
     classes: dict[str, list[str]] = {label: [] for label in sorted({*labels.values()})}
     if several := list_among([*classes]):
         log.warning(
@@ -73,6 +60,30 @@ def read(table: Path, images: Sequence[str]) -> tuple[dict[str, list[str]], Cell
     for image in sorted(labels):
         classes[labels[image]].append(image)
     return classes, cells
+
+
+def rows_of(
+    table: Path, columns: Mapping[str, Sequence[str]]
+) -> Iterator[tuple[int, tuple[str, ...], dict[str, str]]]:
+    """The number of each line of a table, its cells in these columns, and all cells by column.
+
+    `columns` has the names that each may have. Raises: DataError if the table lacks one.
+    """
+    try:
+        lines = table.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise errors.DataError(f"{table}: cannot be read ({error}); save it as UTF-8") from error
+    rows = csv.reader(lines, delimiter=max(",;\t|", key="".join(lines[:1]).count))
+    header = [*map(column_name, next(rows, []))]
+    chosen = [[header.index(name) for name in kind if name in header] for kind in columns.values()]
+    if not all(chosen):
+        raise errors.DataError(
+            f"{table}: has the columns {', '.join(header)}; name the columns that are read "
+            f"{' and '.join(columns)}"
+        )
+    for row in filter(None, rows):
+        cells = (row[place].strip() if place < len(row) else "" for (place, *_) in chosen)
+        yield rows.line_num, tuple(cells), dict(zip(header, map(str.strip, row)))
 
 
 def column_name(text: str) -> str:

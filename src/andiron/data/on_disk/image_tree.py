@@ -78,7 +78,7 @@ def find(root: Path) -> ImageTree:
     with other suffixes, which are logged.
     Raises: DataError if the folder is missing, has fewer than two classes, or one without images.
     """
-    return _tree(root, _parts(root) or {"": ""}, why="train/ has no such class")
+    return _tree(root, parts_below(root) or {"": ""}, why="train/ has no such class")
 
 
 def find_set(root: Path, class_names: Sequence[str]) -> ImageTree:
@@ -94,7 +94,7 @@ def images_below(folder: Path) -> list[Path]:
 
     Raises: DataError if there is none.
     """
-    images = sorted(folder / name for name in _files(folder, folder, []))
+    images = sorted(folder / name for name in files_in(folder, folder, []))
     if not images:
         raise errors.DataError(f"{folder}: has no images ({', '.join(SUFFIXES)})")
     return images
@@ -120,7 +120,7 @@ def _is_left_out(folder: str) -> bool:
     return is_loop or bool(OF_SYSTEM.fullmatch(path.name))
 
 
-def _parts(root: Path) -> dict[str, str]:
+def parts_below(root: Path) -> dict[str, str]:
     """The folder of each part below `root`, in the order of PARTS; empty if folders are classes.
 
     Raises: DataError for another folder beside the parts, or two of one part.
@@ -147,7 +147,7 @@ def _by_class(root: Path, folder: Path, ignored: list[str]) -> tuple[ImagesOf, i
     if len(folders) == 1 and part_of(folders[0]) == part_of(folder.name) is not None:
         return _by_class(root, folder / folders[0], ignored)  # seg_train/seg_train/<class>
     if len(folders) < 2 and (table := image_labels.table_in(folder)):
-        images = [*_files(root, folder, ignored)]
+        images = [*files_in(root, folder, ignored)]
         ignored[:] = {*ignored} - {table.relative_to(root).as_posix()}
         return image_labels.read(table, images)
     if not folders:
@@ -158,7 +158,7 @@ def _by_class(root: Path, folder: Path, ignored: list[str]) -> tuple[ImagesOf, i
             f"{image_labels.EXAMPLE}{away}"
         )
     _warn_of_parts(folder, folders)
-    images_of = {name: sorted(_files(root, folder / name, ignored)) for name in folders}
+    images_of = {name: sorted(files_in(root, folder / name, ignored)) for name in folders}
     for name, paths in images_of.items():
         if not paths:
             raise errors.DataError(
@@ -219,7 +219,7 @@ def _tree(
     return ImageTree(root, tuple(names), torch.tensor(targets), classes, indices, labels, cells)
 
 
-def _files(root: Path, folder: Path, ignored: list[str]) -> Iterator[str]:
+def files_in(root: Path, folder: Path, ignored: list[str]) -> Iterator[str]:
     """The images in `folder`, as paths from the root; other files are added to `ignored`."""
     walked = watched(os.walk(folder, followlinks=True), f"{folder}: folders looked through")
     for parent, folders, files in walked:

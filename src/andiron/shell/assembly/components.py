@@ -45,6 +45,7 @@ log = logging.getLogger("andiron")
 CHOOSING = {f"andiron.data.{name}" for name in ("balanced", "kfold", "partial")}
 CSV, PICTURES = "andiron.data.csv", "andiron.data.image_folder"
 MOST_CLASSES = 20  # named in a line
+BOTH = {"_target_": "andiron.data.OnFields", "fields": ["inputs", "targets"]}
 HALF_UPDATES_OF_DEBUG = 7  # in an epoch of debug=true: three updates and a short one
 
 
@@ -223,6 +224,11 @@ def _loader(
     augmentations = targets.build_each(
         "augmentation", config.augmentation, Callable, takes, **splits.offered
     )
+    if "target_shape" in splits.facts:  # masks move with their pictures
+        for name, node in (config.augmentation or {}).items():
+            if node["_target_"] != BOTH["_target_"]:
+                own = {"augmentation": augmentations[name]}
+                augmentations[name] = targets.build(f"augmentation.{name}", BOTH, **own)
     training = builder.batch_size(config.batch_size).shuffle(config.seed)
     return training.augment(*augmentations.values()).build(dataset)
 

@@ -17,7 +17,7 @@ from andiron.learner import evaluation
 from andiron.metrics import PerClass, Tally
 from andiron.metrics.classification import class_tables, pictures
 from andiron.metrics.classification.class_tables import ClassScores
-from andiron.outputs import IGNORED
+from andiron.outputs import IGNORED, SegmentationOutput
 from andiron.plain.token_texts import decoded
 from andiron.protocols import Values
 from andiron.shell.assembly import configured_learner
@@ -31,6 +31,7 @@ CLASSIFIED = (
     outputs.ClassificationOutput,
     outputs.BinaryClassificationOutput,
     outputs.MultiLabelClassificationOutput,
+    outputs.SegmentationOutput,
 )
 
 ONE_CLASS = CLASSIFIED[:2]
@@ -130,9 +131,15 @@ def _worst_error(
     name = sample_name(dataset, index) or str(index)
     if isinstance(run.model, LanguageModel):
         name = decoded(raw.inputs[0].tolist(), facts.get("vocabulary"))
-    (prediction,) = predictions.of_batch(run.model, item.output, facts, [name])
+    is_mask = isinstance(item, SegmentationOutput)
+    output = item.output.movedim(-1, 1) if is_mask else item.output
+    (prediction,) = predictions.of_batch(run.model, output, facts, [name])
     true = target_text(run.model, facts, item.targets[0], prediction)
-    return WorstError(index, loss, true, prediction, _picture(raw))
+    picture = _picture(raw)
+    if picture is not None and prediction.mask is not None:
+        masks = torch.stack([item.targets[0].cpu(), prediction.mask]).short()
+        picture = pictures.overlaid(picture[None], masks[None])[0]
+    return WorstError(index, loss, true, prediction, picture)
 
 
 def target_text(
@@ -140,6 +147,9 @@ def target_text(
 ) -> str:
     """A target as text, with the class names of its prediction, or tokens."""
     names, is_one = [*prediction.probabilities], target.dim() == 0
+    if prediction.mask is not None:
+        shares = predictions.shares(target.cpu(), [*prediction.values])
+        return replace(prediction, values=shares).text
     if isinstance(model, LanguageModel):
         return decoded(target[-1:].tolist(), facts.get("vocabulary"))
     if isinstance(model, Regressor) or target.is_floating_point() and not names:

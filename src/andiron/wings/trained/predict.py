@@ -5,11 +5,13 @@ import csv
 import io
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from andiron import errors
+from andiron.disk import png
 from andiron.plain import readable
 from andiron.plain.plain_values import strict_json
 from andiron.shell.cli import answers, command_line
@@ -33,6 +35,8 @@ def predict(options: argparse.Namespace) -> None:
         named_output.check(options.output, options.inputs)
     run = run_arguments.loaded(options)
     samples = run.samples(list(_inputs(options.inputs, run)), options.keep)
+    if options.masks is not None:
+        _check_masks(options.masks, samples.names)
     predictions = run.predictions(samples, options.batch_size)
     if sys.stderr.isatty():
         from rich.console import Console
@@ -41,7 +45,12 @@ def predict(options: argparse.Namespace) -> None:
         console, total = Console(stderr=True), len(samples.names)
         predictions = track(predictions, "", total, console=console, transient=True)
     is_json = answers.are_asked()
-    rows = (_row(prediction, options.top, as_json=is_json) for prediction in predictions)
+    numbers = run.preprocessing.facts.get("class_numbers")
+    rows = (
+        _row(prediction, options.top, as_json=is_json)
+        | ({} if options.masks is None else _written_mask(prediction, numbers, options.masks))
+        for prediction in predictions
+    )
     # ASCII: no control characters of a terminal
     as_json = (strict_json(row) + "\n" for row in rows)
     lines = as_json if is_json else _csv_lines(rows, inert=options.spreadsheet)
@@ -54,6 +63,37 @@ def predict(options: argparse.Namespace) -> None:
         answers.give({"output": str(options.output)})
     if samples.problems:
         raise errors.DataError(*samples.problems)
+
+
+def _check_masks(folder: Path, names: Sequence[str]) -> None:
+    """Makes the folder; refuses one with files, and pictures whose masks would be one file."""
+    named_output.check_folder(folder)
+    if folder.is_dir() and any(folder.iterdir()):
+        raise errors.OutputError(f"{folder}: has files, which stay; name another folder")
+    counts = Counter(Path(name).stem for name in names)
+    if several := [name for name in names if counts[Path(name).stem] > 1]:
+        raise errors.DataError(
+            f"--masks: {' and '.join(several[:2])} would have one mask, named as the picture; "
+            "predict one folder after the other"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def _written_mask(prediction: Any, numbers: Sequence[int] | None, folder: Path) -> Row:
+    """Writes the mask of a picture in its own size, with the numbers of the training masks.
+
+    Raises: MismatchError for a run that predicts no masks.
+    """
+    from andiron.data.on_disk import image_decoding
+
+    if prediction.mask is None:
+        raise errors.MismatchError("--masks: the run predicts no masks; leave it out")
+    picture = Path(prediction.name)
+    size = image_decoding.size_of(picture) if picture.is_file() else prediction.mask.shape
+    numbers = numbers or range(len(prediction.values))
+    path = folder / f"{picture.stem}.png"
+    named_output.write(path, [png.of_mask(prediction.mask, numbers, size)])
+    return {"mask": str(path)}
 
 
 def _inputs(arguments: list[str], run: Any) -> Iterator[Any]:
@@ -144,6 +184,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--top", type=command_line.count, default=1, metavar="N", help=top)
     size = "inputs per batch (default: the validation batch size, for identical bits)"
     parser.add_argument("--batch-size", type=command_line.count, metavar="N", help=size)
+    masks = "write the mask of each picture to this folder, as a PNG file of its name"
+    parser.add_argument("--masks", type=Path, metavar="FOLDER", help=masks)
     run_arguments.add_device(parser)
     return parser
 
@@ -152,8 +194,8 @@ ANSWERS = [
     closed({
         "input": TEXT, "kept": by_name(), "label": TEXT, "probability": VALUE,
         "labels": list_of(TEXT), "probabilities": by_name(VALUE), "values": by_name(VALUE),
-        "output": ANY,
-    }, "kept", "label", "probability", "labels", "probabilities", "values", "output"),
+        "output": ANY, "mask": TEXT,
+    }, "mask", "kept", "label", "probability", "labels", "probabilities", "values", "output"),
     closed({"output": TEXT}),
 ]  # fmt: skip
 main = Command(_parser, ANSWERS, predict, page="using_a_run.md")

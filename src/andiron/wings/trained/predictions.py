@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from jaxtyping import Int
 from torch import Tensor, nn
 
 from andiron import errors, inference, outputs
@@ -40,8 +41,9 @@ class Prediction:
 
     `name` identifies the input. `output` is the network's: logits, or values in the targets' unit.
     `label` is the likeliest class, or the likeliest next token of a text; `labels` are all labels
-    with a probability above 0.5. `probabilities` are by class or label, `values` by target. `kept`
-    has the columns of a table's row that `predict(..., keep=[...])` names.
+    with a probability above 0.5. `probabilities` are by class or label, `values` by target. `mask`
+    has the likeliest class of each pixel; `values` are then the share of each class. `kept` has the
+    columns of a table's row that `predict(..., keep=[...])` names.
     """
 
     name: str
@@ -50,13 +52,16 @@ class Prediction:
     labels: tuple[str, ...] = ()
     probabilities: Mapping[str, float] = field(default_factory=dict)
     values: Mapping[str, float] = field(default_factory=dict)
+    mask: Int[Tensor, "height width"] | None = None
     kept: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_finite(self) -> bool:
         """Whether the probabilities or values, or else the output, are finite."""
         shown = [*self.probabilities.values(), *self.values.values()]
-        return all(map(math.isfinite, shown)) if shown else bool(self.output.isfinite().all())
+        if shown and self.mask is None:
+            return all(map(math.isfinite, shown))
+        return bool(self.output.isfinite().all())
 
     @property
     def probability(self) -> float | None:
@@ -65,7 +70,9 @@ class Prediction:
 
     @property
     def text(self) -> str:
-        """The label, the labels, or the values."""
+        """The label, the labels, the values, or the shares of a mask."""
+        if self.mask is not None:
+            return ", ".join(f"{name} {share:.0%}" for name, share in self.values.items())
         values = ", ".join(f"{value:.6g}" for value in self.values.values())
         return self.label or ";".join(self.labels) or values
 
@@ -118,6 +125,8 @@ def _fields(task: nn.Module, outputs: Tensor, facts: Facts) -> Iterable[dict[str
     own: Any = task.loss if is_of_classes else None
     if isinstance(task, MultiLabelClassifier) or own and isinstance(own.loss, OF_LABELS):
         return _labels(outputs, facts.get("class_names"))
+    if outputs.dim() == 4 and outputs.shape[1] == number:
+        return _masks(outputs, facts.get("class_names"))
     if isinstance(task, Classifier) or is_of_classes:
         return _likeliest(outputs, facts.get("class_names"))
     return [{}] * len(outputs)
@@ -146,6 +155,20 @@ def _likeliest(logits: Tensor, class_names: Names) -> Iterator[dict[str, Any]]:
     for row, best in zip(logits.softmax(-1).tolist(), labels, strict=True):
         label = None if best < 0 else names[best]
         yield {"label": label, "probabilities": dict(zip(names, row, strict=True))}
+
+
+def _masks(logits: Tensor, class_names: Names) -> Iterator[dict[str, Any]]:
+    """The class of each pixel, and the share of each class."""
+    names = named(class_names, logits.shape[1])
+    for mask in outputs.likeliest(logits.movedim(1, -1)):
+        yield {"mask": mask, "values": shares(mask, names)}
+
+
+def shares(mask: Int[Tensor, "height width"], names: Sequence[str]) -> dict[str, float]:
+    """The share of each class in the pixels that have one."""
+    known = mask[mask >= 0].flatten()
+    counts = known.bincount(minlength=len(names)) / max(1, len(known))
+    return dict(zip(names, counts.tolist(), strict=True))
 
 
 def named(names: Names, number: int) -> list[str]:
