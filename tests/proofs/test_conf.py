@@ -35,6 +35,7 @@ FILES = {  # by choice: what of ANDIRON_DATA_DIR it reads
     "cifar10": "cifar-10-batches-bin",
     "cifar100": "cifar-100-binary",
     "image_folder": "images",
+    "image_masks": "pictures",
     "convnet_mnist": MNIST,
     "mnist_strong": MNIST,
     "cifar10_resnet": "cifar-10-batches-bin",
