@@ -123,7 +123,8 @@ LAYOUTS = {
 def test_every_layout_gives_the_same_pairs(tmp_path, layout):
     write, options = LAYOUTS[layout]
     plain, other = tmp_path / "plain", tmp_path / "other"
-    fill(plain), write(other)
+    fill(plain)
+    write(other)
     expected, found = everything(load(plain)), everything(load(other, **options))
     by_stem = {name.rpartition("images/")[2]: sample for name, sample in expected.items()}
     assert len(found) == len(by_stem)
@@ -197,7 +198,7 @@ def damage(root, fault):
 
 CLASSES = {"classes": ["ground", "road", "car"]}
 FAULTS = [
-    ("missing", {}, "1 of 10 pictures have no mask, such as images/3.bmp; the mask of a.jpg there "),
+    ("missing", {}, "1 of 10 pictures have no mask, such as images/3.bmp; the mask of a.jpg "),
     ("size", {}, "masks/3.png: has 9x12 pixels, and its picture images/3.bmp has 20x12; "),
     ("size", CLASSES, "masks/3.png: has 9x12 pixels, and its picture images/3.bmp has 20x12; "),
     ("number", CLASSES, "masks/3.png: has the number 9, which is no class; there are 0, 1, 2, 255"),
