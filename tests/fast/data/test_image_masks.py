@@ -125,10 +125,10 @@ def test_every_layout_gives_the_same_pairs(tmp_path, layout):
     plain, other = tmp_path / "plain", tmp_path / "other"
     fill(plain)
     write(other)
-    expected, found = everything(load(plain)), everything(load(other, **options))
+    expected, others = everything(load(plain)), everything(load(other, **options))
     by_stem = {name.rpartition("images/")[2]: sample for name, sample in expected.items()}
-    assert len(found) == len(by_stem)
-    for name, (pixels, mask) in found.items():
+    assert len(others) == len(by_stem)
+    for name, (pixels, mask) in others.items():
         stem = next(stem for stem in by_stem if name.endswith(stem) and (
             "deep" in stem or "deep" not in name))  # fmt: skip
         assert torch.equal(pixels, by_stem[stem][0]) and torch.equal(mask, by_stem[stem][1])
@@ -157,7 +157,8 @@ def test_a_size_resizes_pictures_and_masks_alike(tmp_path):
             Image.fromarray(image).save(tmp_path / folder / f"{seed}.png")
     for pixels, mask in everything(load(tmp_path, size=24)).values():
         assert pixels.shape == (3, 24, 24) and mask.shape == (24, 24)
-        assert torch.equal(pixels[0] > 127, mask == 1)
+        # at an edge a mean of pixels may be on the other side of the half
+        assert ((pixels[0] > 127) != (mask == 1)).float().mean() < 0.02
 
 
 @pytest.mark.parametrize("augmentation", [Flip(1.0), Crop(3), Rotate(90.0)])

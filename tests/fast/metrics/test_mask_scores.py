@@ -36,7 +36,7 @@ def measured(items, *metrics):
 
 @pytest.mark.parametrize("void", [False, True])
 @pytest.mark.parametrize("empty", [False, True])
-def test_iou_and_dice_are_those_of_torchmetrics_and_smp(void, empty):
+def test_iou_and_dice_equal_torchmetrics_and_smp(void, empty):
     items = [item_of(seed, 3 - seed, void=void, empty=empty) for seed in range(3)]
     predicted = torch.cat([item.output.argmax(-1) for item in items])
     targets = torch.cat([item.targets for item in items])
