@@ -80,10 +80,14 @@ def opened(path: Path) -> io.BufferedReader:
 def check_itself(path: Path) -> None:
     """Raises: ValueError for a small text in the place of a file; else as `opened`."""
     with opened(path) as file:
-        start = file.read(64).lstrip().lower()
-    for sign, what in STAND_INS.items():
-        if start.startswith(sign):
+        if what := stand_in(file.read(64)):
             raise ValueError(what)
+
+
+def stand_in(start: bytes) -> str:
+    """The small text that is in the place of a file, by how it begins; "" for the file itself."""
+    begins = start.lstrip().lower().startswith
+    return next((what for sign, what in STAND_INS.items() if begins(sign)), "")
 
 
 def read_text(path: Path, limit: int = TEXT_LIMIT) -> str:

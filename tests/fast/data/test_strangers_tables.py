@@ -375,8 +375,8 @@ def test_booleans_are_never_suggested_as_missing_and_names_are_no_numbers(tmp_pa
     ("t.duckdb", b"12345678DUCK", "is a database; write the table"),
     ("t.csv", b"version https://git-lfs.github.com/spec/v1\noid", "run git lfs pull"),
     ("t.parquet", b"version https://git-lfs.github.com/spec/v1\noid", "run git lfs pull"),
-    ("t.csv", b"\n<!DOCTYPE html><html>", "is a page of HTML, not a table"),
-    ("t.pq", b"<HTML lang=en>", "is a page of HTML, not a table"),
+    ("t.csv", b"\n<!DOCTYPE html><html>", "is a web page, not the file"),
+    ("t.pq", b"<HTML lang=en>", "is a web page, not the file"),
 ])  # fmt: skip
 def test_another_format_is_named_with_what_makes_a_table_of_it(tmp_path, name, start, said):
     (tmp_path / name).write_bytes(start + bytes(40))

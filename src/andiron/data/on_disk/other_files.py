@@ -10,6 +10,7 @@ import shlex
 from pathlib import Path
 
 from andiron import errors
+from andiron.disk import files
 
 START = 512  # bytes that tell the kind of a file
 TAR = slice(257, 262)  # the place of its mark
@@ -24,7 +25,6 @@ CALLS = {  # for a shell, by the names below
     "elsewhere": "write the table as CSV or parquet where it was made, and name that file",
 }
 BY_START = {
-    b"version https://git-lfs": "a pointer of Git LFS, not the file itself; run git lfs pull",
     b"SQLite format 3": "a database; {elsewhere}",
     b"\x28\xb5\x2f\xfd": "compressed; unpack it: zstd -d {shell}",
     b"7z\xbc\xaf": "an archive; unpack it: 7z x {shell}",
@@ -61,8 +61,8 @@ BY_SUFFIX = {
 def what(path: Path, start: bytes) -> str:
     """The kind of a file, and how it becomes a table that data=csv reads; "" for a table."""
     kind = BY_SUFFIX.get(path.suffix.lower(), "")
-    if start.lstrip().lower().startswith((b"<!doctype html", b"<html")):
-        kind = "a page of HTML, not a table; download the file that it shows"
+    if text := files.stand_in(start):
+        kind = text
     elif start[TAR] == b"ustar":
         kind = "an archive; unpack it: tar -xf {shell}"
     elif start.startswith(b"PK\3\4"):
