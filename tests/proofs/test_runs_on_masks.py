@@ -99,16 +99,16 @@ def test_a_killed_run_resumes_with_the_same_bits(pictures, tmp_path):
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
-def test_iou_and_dice_are_the_same_in_one_two_and_three_processes(pictures, tmp_path):
+def test_iou_and_dice_are_the_same_in_one_and_two_processes(pictures, tmp_path):
     measured = []
-    for processes in (1, 2, 3):
+    for processes in (1, 2):
         folder = train(pictures, tmp_path / str(processes), "slices=4", processes=processes)
         lines = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
         measured.append([
             {name: value for name, value in line.items() if "iou" in name or "dice" in name}
             for line in lines
         ])  # fmt: skip
-    assert any(measured[0]) and measured[0] == measured[1] == measured[2]
+    assert any(measured[0]) and measured[0] == measured[1]
 
 
 def test_the_exported_network_agrees_and_predicted_masks_are_written(pictures, tmp_path):
