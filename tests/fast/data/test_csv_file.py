@@ -6,11 +6,13 @@ import json
 import logging
 from pathlib import Path
 
+import polars
 import pytest
 import torch
 
 from andiron import errors
 from andiron.data.on_disk.csv_file import csv, read
+from andiron.plain import memory
 from refusals import message_of
 
 CPU = torch.device("cpu")
@@ -337,3 +339,14 @@ def test_a_table_of_numbers_alone_may_have_gaps(file):
     path = Path(file("a,b\n1,2\nx,3\n"))
     with pytest.raises(errors.DataError, match="line 3, column 'a': 'x' is not a finite number"):
         read(path, features=None)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_a_table_larger_than_memory_is_refused_before_it_is_read(tmp_path, name, monkeypatch):
+    frame = polars.DataFrame({"x": [1.0, 2.0, 3.0], "y": [0.5, 1.5, 2.5], "text": ["a", "b", "c"]})
+    path = tmp_path / name
+    frame.write_csv(path) if name == "t.csv" else frame.write_parquet(path)
+    monkeypatch.setattr(memory, "of_machine", lambda: 3 * 12 * 2)
+    read(path, features=["x"], targets=["y"])  # the columns that are used fit
+    with pytest.raises(errors.DataError, match=r"at least 108.0 bytes .* has 72.0 bytes; leave"):
+        read(path, features=["x", "text"], targets=["y"])

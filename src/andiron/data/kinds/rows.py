@@ -53,7 +53,9 @@ class Rows(Kind):
         tables = [csv_file.read(source, **options) for source in sources]
         for table in tables:
             encoding.warn_of_unknown_categories(table)
-        encoded = torch.cat([encoding.inputs(table) for table in tables]).float()
+        encoded = torch.cat(
+            [encoding.encoded(table).in_float32(torch.arange(len(table))) for table in tables]
+        )
         names = [table.row_name(row) for table in tables for row in range(len(table))]
         return replace(
             of_tensor(encoded, self.data.batcher, names),

@@ -33,6 +33,10 @@ LIKE_DATE = re.compile(
 SEPARATORS = {".": r"\.", ",": ",", " ": r"\s", "'": "['\u2019]"}  # as patterns
 EPOCH = 719_162  # days from 0001-01-01, the first of Python, to 1970-01-01
 LAST_DAY = 2_932_896.0  # 9999-12-31
+SMALL = (  # of the numbers that stay as they are
+    polars.Float32, polars.Int8, polars.Int16, polars.Int32, polars.UInt8, polars.UInt16,
+    polars.UInt32,
+)  # fmt: skip
 A_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
@@ -66,7 +70,12 @@ def texts(values: polars.Series) -> polars.Series:
 
 
 def finite(values: polars.Series, reading: Reading) -> polars.Series:
-    """The values as finite numbers that are not missing; null for others."""
+    """The values as finite numbers that are not missing; null for others.
+
+    They are in float64, or as they are stored in at most 32 bits.
+    """
+    if values.dtype in SMALL and not reading.missing_numbers:
+        return values if values.is_finite().all() else values.set(~values.is_finite(), None)
     if values.dtype.is_float() and values.dtype != polars.Float64 or values.dtype.is_decimal():
         values = values.cast(polars.String)  # 0.1, as a text file has it, not 0.10000000149
     elif not values.dtype.is_numeric():
@@ -97,9 +106,10 @@ def typed(
     values: polars.Series, kind: Kind | Literal["class"] | None, reading: Reading
 ) -> tuple[Kind, polars.Series]:
     """The kind, by default inferred, and the values: texts, numbers or days; null for others."""
-    kind = kind or _kind(values, reading)
+    numbers = finite(values, reading) if kind in (None, "number") else values
+    kind = kind or _kind(values, numbers, reading)
     if kind == "number":
-        return kind, finite(values, reading)
+        return kind, numbers
     if kind == "date":
         return kind, _dates(values, reading)
     missing = reading.missing_texts(is_text=kind == "text") - {*reading.classes}
@@ -117,7 +127,7 @@ def odd(values: polars.Series, known: polars.Series, reading: Reading) -> polars
     return polars.DataFrame({"row": rows, "text": written, "is_missing": is_missing})
 
 
-def _kind(values: polars.Series, reading: Reading) -> Kind:
+def _kind(values: polars.Series, numbers: polars.Series, reading: Reading) -> Kind:
     """The kind of a column by its different values.
 
     Date if all have the `date_format`, numbers such as 20240531 too; number if one is finite.
@@ -125,7 +135,7 @@ def _kind(values: polars.Series, reading: Reading) -> Kind:
     """
     if isinstance(values.dtype, polars.Date | polars.Datetime):
         return "date"
-    is_number = finite(values, reading).count() > 0
+    is_number = numbers.count() > 0
     if is_number and reading.date_format is None:
         return "number"
     written = {*texts(values)} - reading.missing_texts()

@@ -90,7 +90,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Columns:
-    """The valid rows of a table: numbers and days as float64, null if missing, the rest as text."""
+    """The valid rows of a table: numbers, days as float64, and texts; null if missing."""
 
     source: str  # the file, in messages
     frame: "polars.DataFrame"  # the features, and the targets

@@ -19,10 +19,14 @@ import polars
 from andiron import errors
 from andiron.data.on_disk.category_names import parsed
 from andiron.data.on_disk.columns import Request
-from andiron.data.on_disk.table_files import NO_HEADER, File, Table, chosen
+from andiron.data.on_disk.table_files import (
+    NO_HEADER, File, Table, check_memory, chosen, in_groups,
+)  # fmt: skip
 from andiron.plain import readable
 
 FEWEST_WAVELENGTHS = 8  # in the header of a spectrum, such as 400.5
+CHUNK_BYTES = 2**24  # read at a time
+VALUE_BYTES = 12  # at least: float64, and float32 as an input
 DELIMITERS = (",", ";", "\t", "|", " ")
 NO_TEXT = re.compile("[\0\udc80-\udcff]")  # NUL, or a byte that is not UTF-8
 
@@ -75,39 +79,67 @@ def table(path: Path, file: File, request: Request) -> Table:
             what = f"the header has the name {name!r} twice"
             raise errors.DataError(f"{path}, line 1: {what}; give each column a name of its own")
     begin, width = int(not header), len(names)
-    file.seek(0)
-    content, frame = file.read(), None
-    number = content.count(b"\n") + (not content.endswith(b"\n"))
-    lines: Sequence[int] = range(begin + 1, number + 1)
-    bad = dict[int, str]()
-    if _is_plain(content, delimiter, number * (width - 1)):
+    number = _number_of_lines(file, delimiter, width) - begin
+    if number > 0:
+        check_memory(path, number, len(places) * VALUE_BYTES)
+        frames = _frames(path, file, delimiter, begin, width, places, number)
         with suppress(polars.exceptions.PolarsError):  # too many values, or not in UTF-8
-            frame = _frame(content, delimiter, begin, width, places)
-    if frame is None:
-        below = itertools.islice(rows(path, file, delimiter), begin, None)
-        content, lines, bad = _normalised(below, width)
-        frame = _frame(content, ",", 0, width, places)
-    return Table("line", features, frame, lines, bad)
+            first_frame = next(frames)
+            lines = range(begin + 1, begin + 1 + number)
+            return Table("line", features, itertools.chain([first_frame], frames), lines)
+    below = itertools.islice(rows(path, file, delimiter), begin, None)
+    content, whole, bad = _normalised(below, width)
+    normalised = _scan(content, ",", 0, width, places).collect()
+    return Table("line", features, [normalised], whole, bad)
 
 
-def _is_plain(content: bytes, delimiter: str, number: int) -> bool:
-    """Whether line n is row n, and the rows have `number` delimiters: polars fills a short one."""
-    return number > 0 and not (
-        b'"' in content or b"\0" in content or content.count(b"\r") != content.count(b"\r\n")
-        or content.count(delimiter.encode()) != number
+def _number_of_lines(file: File, delimiter: str, width: int) -> int:
+    """The number of lines, if each is a row of `width` values: polars fills a short one; else 0."""
+    mark, lines, delimiters, last = delimiter.encode(), 0, 0, b""
+    file.seek(0)
+    while chunk := file.read(CHUNK_BYTES):
+        text = last + chunk  # \r\n may be cut in two
+        if b'"' in chunk or b"\0" in chunk or text.count(b"\r", 0, -1) != text.count(b"\r\n"):
+            return 0
+        lines += chunk.count(b"\n")
+        delimiters += chunk.count(mark)
+        last = chunk[-1:]
+    lines += last != b"\n"
+    return lines if last != b"\r" and delimiters == lines * (width - 1) else 0
+
+
+def _frames(
+    path: Path, file: File, delimiter: str, begin: int, width: int, places: Mapping[str, int],
+    size: int,
+) -> Iterator[polars.DataFrame]:
+    """The columns of a file in which each line is a row.
+
+    Raises: PolarsError for the first of them; later, DataError naming the line that is not UTF-8.
+    """
+    file.seek(0)
+    source = path if isinstance(file, io.BufferedReader) else file.read()
+    scan, number = _scan(source, delimiter, begin, width, places), 0
+    try:
+        for frame in in_groups(path, [*places], size, scan):
+            number += 1
+            yield frame
+    except polars.exceptions.PolarsError:
+        for _ in rows(path, file, delimiter) if number else ():
+            pass
+        raise
+
+
+def _scan(
+    source: Path | bytes, delimiter: str, begin: int, width: int, places: Mapping[str, int]
+) -> polars.LazyFrame:
+    scan = polars.scan_csv(
+        source, schema={str(place): polars.String for place in range(width)}, has_header=False,
+        skip_lines=begin, separator=delimiter, empty_string_is_null=False, raise_if_empty=False,
+        extra_columns="raise", glob=False,
     )  # fmt: skip
-
-
-def _frame(
-    content: bytes, delimiter: str, begin: int, width: int, places: Mapping[str, int]
-) -> polars.DataFrame:
-    frame = polars.read_csv(
-        content, schema={str(place): polars.String for place in range(width)},
-        columns=[*places.values()], has_header=False, skip_lines=begin, separator=delimiter,
-        empty_string_is_null=False, raise_if_empty=False, extra_columns="raise",
-    )  # fmt: skip
-    columns = {name: frame[str(place)].str.strip_chars() for name, place in places.items()}
-    return polars.DataFrame(columns)
+    return scan.select(
+        polars.col(str(place)).str.strip_chars().alias(name) for name, place in places.items()
+    )
 
 
 def _normalised(

@@ -1,9 +1,11 @@
 """Checks the rows of a table as they were read: columns of the valid rows, or the bad rows."""
 
+import itertools
 import json
 import logging
 import shlex
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import polars
@@ -24,15 +26,9 @@ def checked(source: str, table: Table, request: Request) -> Columns:
     Raises: DataError listing the first bad rows, unless others are valid and it `is_partial`, or
     has at most `max_bad_lines`.
     """
-    size, kinds, values, problems = len(table.lines), dict[str, Kind](), {}, []
-    for name in (*table.features, *request.required):
-        raw = table.frame[name].alias("")  # polars takes the name ^a$ for a pattern
-        kind, values[name] = column_values.typed(raw, request.kind_of(name), request.reading)
-        if name not in request.required:
-            kinds[name] = kind
-        problems.append(_problems(name, raw, kind, values[name], request))
+    size = len(table.lines)
+    kinds, values, kept_texts, odd = _typed(table, request)
     _report_kinds(source, kinds, values, request)
-    odd = polars.concat(problems)
     dropped = odd.filter("is_dropped")["row"].unique()
     bad = odd.filter(~odd["row"].is_in(dropped.implode())).sort("row", maintain_order=True)
     kept = np.delete(np.arange(size), [*dropped, *bad["row"]])
@@ -50,19 +46,39 @@ def checked(source: str, table: Table, request: Request) -> Columns:
     if len(dropped):
         log.info("%s: dropped %d of %d rows, for a missing value", source, len(dropped), size)
     record = {"skipped_lines": skipped if is_skipped else [], "dropped_rows": len(dropped)}
-    frame = polars.DataFrame(values)
-    others = {name: column_values.texts(table.frame[name].alias("")) for name in request.kept}
+    if len(kept) < size:
+        for name in values:  # one column at a time in memory twice
+            values[name] = values[name][kept]
     return Columns(
         source,
-        frame[kept] if len(kept) < size else frame,
+        polars.DataFrame(values),
         kinds,
         request.reading,
-        kept={name: column[kept] for name, column in others.items()},
+        kept={name: kept_texts[name][kept] for name in request.kept},
         unit=table.unit,
         lines=np.asarray(table.lines)[kept],
         record={name: value for name, value in record.items() if value},
         refused=refused,
     )
+
+
+def _typed(table: Table, request: Request) -> tuple[Any, ...]:
+    """The kinds of the features, the values of columns, the further columns as text, and problems.
+
+    Of a large file only the columns of one frame are in memory as they are stored.
+    """
+    kinds, values, kept_texts, problems = dict[str, Kind](), {}, {}, []
+    for column in itertools.chain.from_iterable(table.frames):
+        # one piece, and no name: polars takes ^a$ for a pattern
+        name, raw = column.name, column.rechunk().alias("")
+        if name in request.kept:
+            kept_texts[name] = column_values.texts(raw)
+        if name in request.required or name in table.features:
+            kind, values[name] = column_values.typed(raw, request.kind_of(name), request.reading)
+            if name not in request.required:
+                kinds[name] = kind
+            problems.append(_problems(name, raw, kind, values[name], request))
+    return kinds, values, kept_texts, polars.concat(problems)
 
 
 def _problems(

@@ -30,9 +30,12 @@ from andiron.data.on_disk.category_names import distinct, places
 from andiron.data.on_disk.columns import (
     Categories, Columns, Decimal, Kind, Missing, Reading, Thousands,
 )  # fmt: skip
+from andiron.data.splitting import standardisation
 from andiron.plain import readable
+from andiron.plain.float32_decimals import in_float64
 
 QUANTITIES = ("number", "date")
+CHUNK_ROWS = 2**14  # fit the cache
 MOST_ONE_HOT = 200  # inputs of one column; more are rarely categories
 log = logging.getLogger("andiron")
 
@@ -59,14 +62,24 @@ class ColumnEncoding:
             return [f"{self.column}={category}" for category in self.categories]
         return [self.column]
 
-    def inputs(self, values: Any) -> Shaped[np.ndarray, "rows inputs"]:
-        """The inputs of these values, a polars series."""
-        if self.kind in QUANTITIES:
-            if self.fill is not None:
-                values = values.fill_null(self.fill)
-            return (values.to_numpy() - (self.offset or 0.0))[:, None]
-        codes = self.codes(values).to_numpy()[:, None]
-        return codes if self.kind == "codes" else codes == np.arange(1, len(self.categories) + 1)
+    def encoded(self, values: Any) -> Shaped[np.ndarray, " rows"]:
+        """The numbers of a polars series, without missing ones, or the codes of its texts."""
+        if self.kind not in QUANTITIES:
+            return self.codes(values).to_numpy()
+        numbers = values.to_numpy()
+        if self.fill is None or not values.null_count():
+            return numbers
+        return np.where(values.is_null().to_numpy(), self.fill, in_float64(numbers))
+
+    def inputs(
+        self, encoded: Shaped[np.ndarray, " rows"], *, is_exact: bool
+    ) -> Shaped[np.ndarray, "rows inputs"]:
+        """The inputs of values that are `encoded`; `is_exact`: in float64."""
+        if self.kind == "one_hot":
+            return encoded[:, None] == np.arange(1, len(self.categories) + 1)
+        if self.offset is not None:
+            return (in_float64(encoded) - self.offset)[:, None]
+        return (in_float64(encoded) if is_exact else encoded)[:, None]
 
     def codes(self, texts: Any) -> Any:
         """The code of each text of a polars series; 0 if it is unknown or null."""
@@ -161,21 +174,63 @@ class TableEncoding:
                     readable.joined([f"{name!r} ({number})" for name, number in counts]),
                 )  # fmt: skip
 
-    def around(self, offsets: Mapping[str, float | None]) -> "TableEncoding":
-        """This encoding, subtracting `offsets[column]` from the column before float32."""
-        columns = (
-            dataclasses.replace(column, offset=offsets.get(column.column))
-            for column in self.columns
-        )
-        return dataclasses.replace(self, columns=tuple(columns))
-
     def inputs(self, table: Columns) -> Float[Tensor, "rows inputs"]:
         """The inputs of all rows, in float64."""
-        inputs, end = np.empty((len(table), len(self.names))), 0
-        for column in self.columns:
+        return self.encoded(table)[torch.arange(len(table))]
+
+    def encoded(self, table: Columns) -> "EncodedTable":
+        """The rows of the table as inputs."""
+        values = (column.encoded(table.column(column.column)) for column in self.columns)
+        return EncodedTable(self, [*values], table.source)
+
+
+@dataclass(frozen=True)
+class EncodedTable:
+    """The inputs of a table's rows, made of its columns when they are asked for."""
+
+    encoding: TableEncoding
+    columns: Sequence[Shaped[np.ndarray, " rows"]]  # numbers and codes, as they are stored
+    source: str
+
+    def __getitem__(self, rows: Int[Tensor, " number"]) -> Float[Tensor, "number inputs"]:
+        """The inputs of these rows, in float64."""
+        return torch.from_numpy(self._inputs(rows.numpy(), np.float64))
+
+    def in_float32(self, rows: Int[Tensor, " number"]) -> Float[Tensor, "number inputs"]:
+        """The inputs of these rows; there is no copy of them all in float64."""
+        inputs = torch.empty(len(rows), len(self.encoding.names))
+        for chunk, indices in zip(*(torch.split(of, CHUNK_ROWS) for of in (inputs, rows))):
+            chunk.copy_(torch.from_numpy(self._inputs(indices.numpy(), np.float32)))
+        return inputs
+
+    def _inputs(self, rows: np.ndarray, dtype: Any) -> Float[np.ndarray, "number inputs"]:
+        inputs, end = np.empty((len(rows), len(self.encoding.names)), dtype), 0
+        with np.errstate(over="ignore"):  # infinite in float32
+            for column, values in zip(self.encoding.columns, self.columns):
+                begin, end = end, end + len(column.names)
+                is_exact = dtype is np.float64
+                inputs[:, begin:end] = column.inputs(values[rows], is_exact=is_exact)
+        return inputs
+
+    def check(self) -> None:
+        """Raises: DataError for a number or date that float32 cannot hold."""
+        for column, values in zip(self.encoding.columns, self.columns):
+            if column.kind in QUANTITIES:
+                inputs = torch.tensor(column.inputs(values, is_exact=values.dtype != np.float32))
+                standardisation.check(inputs, column.names, source=self.source)
+
+    def around(self, mean: Sequence[float], std: Sequence[float]) -> "EncodedTable":
+        """This table, with the `mean` of inputs that float32 would blur subtracted in float64."""
+        columns, end = [], 0
+        for column, values in zip(self.encoding.columns, self.columns):
             begin, end = end, end + len(column.names)
-            inputs[:, begin:end] = column.inputs(table.column(column.column))
-        return torch.from_numpy(inputs)
+            if column.kind in QUANTITIES and not standardisation.is_fine(mean[begin], std[begin]):
+                inputs = torch.tensor(in_float64(values))[:, None]
+                offset = standardisation.offsets(inputs, mean[begin:end], std[begin:end])[0]
+                column = dataclasses.replace(column, offset=offset)
+            columns.append(column)
+        encoding = dataclasses.replace(self.encoding, columns=tuple(columns))
+        return dataclasses.replace(self, encoding=encoding)
 
 
 def fitted(
@@ -192,16 +247,21 @@ def fitted(
 
     Raises: DataError for a column without a value in `rows`, or with too many categories.
     """
-    columns = []
+    columns, fill = [], None if isinstance(missing, str) else float(missing)
     for name, kind in table.kinds.items():
+        if kind != "text" and missing not in ("median", "mean"):
+            columns.append(ColumnEncoding(name, kind, fill))
+            continue
         values = table.column(name)[rows.numpy()].drop_nulls()
-        if not len(values) and (kind == "text" or missing in ("median", "mean")):
+        if not len(values):
             raise errors.DataError(
                 f"{table.source}: column {name!r} has no value in the training rows; leave it out "
                 "with data.exclude"
             )
         if kind != "text":
-            columns.append(ColumnEncoding(name, kind, _fill(values, missing)))
+            numbers = in_float64(values.to_numpy())
+            middle = np.median(numbers) if missing == "median" else torch.tensor(numbers).mean()
+            columns.append(ColumnEncoding(name, kind, float(middle)))
             continue
         names, encoded = tuple(distinct(sorted({*values}))), _encoding_of(name, categories)
         if encoded == "one_hot" and len(names) > MOST_ONE_HOT:
@@ -230,12 +290,3 @@ def _encoding_of(column: str, categories: Categories | Collection[str]) -> Categ
 
 def _plain(column: str) -> ColumnEncoding:
     return ColumnEncoding(column, "number")
-
-
-def _fill(values: Any, missing: Missing) -> float | None:
-    if not isinstance(missing, str):
-        return float(missing)
-    numbers = torch.tensor(values.to_numpy())
-    if missing == "median":
-        return float(np.median(numbers.numpy()))
-    return float(numbers.mean()) if missing == "mean" else None

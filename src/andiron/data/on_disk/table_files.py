@@ -12,6 +12,7 @@ import json
 import logging
 import lzma
 import re
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,11 +27,15 @@ from andiron.data.on_disk.category_names import parsed
 from andiron.data.on_disk.column_values import text_of
 from andiron.data.on_disk.columns import Reading, Request, is_frame
 from andiron.disk import files
+from andiron.plain import memory
 
 File = io.BufferedIOBase | BinaryIO
 COMPRESSED = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ": lzma}
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 PARQUET = (".parquet", ".pq")
+GROUP_CELLS = 2**24  # in memory as they are read: 256 MiB of texts
+INPUT_BYTES = 4  # float32
+SECONDS_BETWEEN_LINES = 10
 MOST_DIGITS = 38  # of a decimal that polars reads
 NO_CELL = (polars.Binary, polars.Duration, polars.Object, polars.BaseExtension)
 UNNAMED = re.compile(r"Unnamed: \d+(\.\d+|_level_\d+)*|__index_level_\d+__|")  # by pandas
@@ -46,7 +51,7 @@ class Table(NamedTuple):
 
     unit: str  # a line, counted from 1, or a row, counted from 0, in messages
     features: Names
-    frame: polars.DataFrame
+    frames: Iterable[polars.DataFrame]  # of a part of the columns each
     lines: Sequence[int]  # of each row
     bad: Mapping[int, str] = {}  # the fault of an invalid line, by line
 
@@ -133,7 +138,7 @@ def of_parquet(path: Path, file: Any, request: Request) -> Table:
     Moments are read in microseconds, as INT96 of Spark has years that nanoseconds cannot count.
     Raises: DataError naming a column whose values are no cells of a table.
     """
-    content = io.BytesIO(file.read())
+    content = path if isinstance(file, io.BufferedReader) else io.BytesIO(file.read())
     kinds = polars.read_parquet_schema(content)
     of_pandas = json.loads(polars.read_parquet_metadata(content).get("pandas", "{}"))
     # an index that is a range has no column
@@ -144,10 +149,45 @@ def of_parquet(path: Path, file: Any, request: Request) -> Table:
     schema |= {name: polars.Datetime("us", kind.time_zone) for name, kind in schema.items()
                if isinstance(kind, polars.Datetime)}  # fmt: skip
     casts = polars.ScanCastOptions(datetime_cast="nanosecond-downcast")
-    frame = polars.scan_parquet(
-        content, schema=schema, cast_options=casts, extra_columns="ignore"
-    ).collect()
-    return Table("row", features, frame, range(len(frame)))
+    scan = polars.scan_parquet(
+        content, schema=schema, cast_options=casts, extra_columns="ignore", glob=False
+    )
+    size = scan.select(polars.len()).collect().item()
+    check_memory(path, size, sum(map(_cell_bytes, schema.values())))
+    frames = in_groups(path, [*schema], size, scan)
+    return Table("row", features, frames, range(size))
+
+
+def check_memory(path: Path, size: int, row_bytes: int) -> None:
+    """Raises: DataError if rows of at least `row_bytes` in memory are larger than it."""
+    if (num_bytes := size * row_bytes) > memory.of_machine():
+        raise errors.DataError(
+            f"{path}: its columns take at least {memory.in_words(num_bytes)} of memory, and this "
+            f"machine has {memory.in_words(memory.of_machine())}; leave columns out with "
+            "data.exclude=[...], or write arrays, whose rows data=safetensors reads from the disk"
+        )
+
+
+def _cell_bytes(kind: Any) -> int:
+    """The bytes of a value as it is read, and of its input."""
+    return int(polars.Series([], dtype=kind).to_numpy().itemsize) + INPUT_BYTES
+
+
+def in_groups(
+    path: Path, names: Names, size: int, scan: polars.LazyFrame
+) -> Iterator[polars.DataFrame]:
+    """The columns of a scan of `size` rows, at most GROUP_CELLS values at a time.
+
+    A long read logs how far it is.
+    """
+    number, logged = max(1, GROUP_CELLS // max(1, size)), time.monotonic()
+    for first in range(0, len(names), number):
+        group = names[first : first + number]
+        yield scan.select(polars.selectors.by_name(*group)).collect()
+        if time.monotonic() > logged + SECONDS_BETWEEN_LINES:
+            logged = time.monotonic()
+            done = min(first + number, len(names))
+            log.info("%s: %d of %d columns are read", path, done, len(names))
 
 
 def of_frame(frame: Any, request: Request) -> Table:
@@ -158,7 +198,7 @@ def of_frame(frame: Any, request: Request) -> Table:
         {name: _series(frame[named[name]], request.reading) for name in request.columns(features)}
     )
     _check_kinds("the data frame", columns.schema)
-    return Table("row", features, columns, range(len(columns)))
+    return Table("row", features, [columns], range(len(columns)))
 
 
 def of_mappings(rows: Iterable[Mapping[str, object]], request: Request) -> Table:
@@ -172,7 +212,7 @@ def of_mappings(rows: Iterable[Mapping[str, object]], request: Request) -> Table
         else:
             good[number] = [text_of(row[name], request.reading.decimal) for name in schema]
     frame = polars.DataFrame([*good.values()], schema=schema, orient="row")
-    return Table("row", features, frame, [*good], bad)
+    return Table("row", features, [frame], [*good], bad)
 
 
 def _series(column: Any, reading: Reading) -> polars.Series:

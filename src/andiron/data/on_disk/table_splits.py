@@ -15,13 +15,12 @@ from andiron.data.batchers import ArrayBatcher
 from andiron.data.dataset import ArrayDataset, Classes
 from andiron.data.on_disk import table_encoding
 from andiron.data.on_disk.columns import Columns, Missing
-from andiron.data.on_disk.table_encoding import TableEncoding
+from andiron.data.on_disk.table_encoding import CHUNK_ROWS, EncodedTable, TableEncoding
 from andiron.data.splitting import splits, standardisation
 from andiron.data.splitting.divided_rows import Division, Option, Parts, columns_of
 from andiron.ranges import Validation
 
 Facts = Mapping[str, Any]
-CHUNK_ROWS = 2**14  # fit the cache
 MOST_SHARED = 0.01  # of the rows of another set, beyond those that repeat in the training set
 OFFSET = "target_offset"  # subtracted in float64 from targets that vary little around it
 log = logging.getLogger("andiron")
@@ -94,15 +93,16 @@ def further_set(table: Columns, targets: Sequence[str], facts: Facts) -> ArrayDa
 
     encoding = TableEncoding.of_facts(facts)
     encoding.warn_of_unknown_categories(table)
-    inputs = encoding.inputs(table)
-    standardisation.check(inputs, encoding.names, source=table.source)
+    encoded = encoding.encoded(table)
+    encoded.check()
+    inputs = encoded.in_float32(torch.arange(len(table)))
     if "class_names" in facts:
         classes = table_targets.known_classes(table, targets[0], facts["class_names"])
-        return ArrayDataset(inputs.float(), classes)
+        return ArrayDataset(inputs, classes)
     numbers = table_targets.target_numbers(table, targets)
     numbers -= torch.tensor(facts.get(OFFSET, 0.0), dtype=torch.float64)
     standardisation.check(numbers, targets, source=table.source)
-    return ArrayDataset(inputs.float(), numbers.float())
+    return ArrayDataset(inputs, numbers.float())
 
 
 def warn_of_shared(train: Any, other: ArrayDataset, source: str) -> None:
@@ -142,8 +142,8 @@ def of_rows(
     not count. `described` are the other fields of `Splits`.
     """
     encoding = table_encoding.fitted(table, parts.train, missing=missing, categories=categories)
-    inputs = encoding.inputs(table)
-    facts: dict[str, Any] = {"input_shape": (inputs.shape[1],), "columns": [*table.kinds]}
+    encoded = encoding.encoded(table)
+    facts: dict[str, Any] = {"input_shape": (len(encoding.names),), "columns": [*table.kinds]}
     if class_names is None:
         mean, std = standardisation.fit(targets[parts.train])
         facts |= {"num_outputs": targets.shape[1], "target_columns": [*target_columns]}
@@ -155,29 +155,25 @@ def of_rows(
         targets = targets.float()
     else:
         facts |= {"num_classes": len(class_names), "class_names": [*class_names]}
-    batcher = _standardising(inputs, parts.train, encoding.is_quantity)
-    if any(blurred := standardisation.offsets(inputs, batcher.mean, batcher.std)):
-        encoding = encoding.around(dict(zip(encoding.names, blurred, strict=True)))
-        inputs = encoding.inputs(table)
-        batcher = _standardising(inputs, parts.train, encoding.is_quantity)
-    standardisation.check(inputs, encoding.names, source=table.source)
-    facts |= {"mean": [*batcher.mean], "std": [*batcher.std], **encoding.facts, **table.record}
+    batcher = _standardising(encoded, parts.train)
+    around_mean = encoded.around(batcher.mean, batcher.std)
+    if around_mean.encoding != encoding:
+        encoded, batcher = around_mean, _standardising(around_mean, parts.train)
+    encoded.check()
+    facts |= {"mean": [*batcher.mean], "std": [*batcher.std]}
+    facts |= {**encoded.encoding.facts, **table.record}
 
     def subset(rows: Tensor) -> ArrayDataset:
         chosen = None if weights is None else weights[rows]
-        return ArrayDataset(_float32_rows(inputs, rows), targets[rows], chosen)
+        return ArrayDataset(encoded.in_float32(rows), targets[rows], chosen)
 
     return splits.of_parts(subset, parts, batcher=batcher, facts=facts, **described)
 
 
-def _float32_rows(inputs: Tensor, rows: Tensor) -> Tensor:
-    """`inputs[rows]` in float32, without a copy of them all in float64."""
-    return torch.cat([inputs[indices].float() for indices in torch.split(rows, CHUNK_ROWS)])
-
-
-def _standardising(inputs: Tensor, rows: Tensor, is_scaled: Sequence[bool]) -> ArrayBatcher:
+def _standardising(table: EncodedTable, rows: Tensor) -> ArrayBatcher:
     """The batcher by mean and deviation of these rows; categories are unchanged."""
     chunks = torch.split(rows, CHUNK_ROWS)
-    mean, std = standardisation.fit_in_chunks(lambda: (inputs[indices] for indices in chunks))
+    mean, std = standardisation.fit_in_chunks(lambda: (table[indices] for indices in chunks))
+    is_scaled = table.encoding.is_quantity
     kept = [(m, s) if scaled else (0.0, 1.0) for m, s, scaled in zip(mean, std, is_scaled)]
     return ArrayBatcher(*zip(*kept))

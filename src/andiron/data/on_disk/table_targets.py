@@ -16,6 +16,7 @@ from andiron.data.on_disk.category_names import distinct, list_among, parsed, pl
 from andiron.data.on_disk.column_values import finite
 from andiron.data.on_disk.columns import Columns
 from andiron.plain import readable
+from andiron.plain.float32_decimals import in_float64
 
 log = logging.getLogger("andiron")
 Kind = Literal["classification", "regression"]
@@ -49,8 +50,9 @@ def target_numbers(table: Columns, targets: Sequence[str]) -> Float[Tensor, "row
     numbers = []
     for name in targets:
         values = table.column(name)
-        numbers.append(finite(values, table.reading))
-        for row in numbers[-1].is_null().arg_true():
+        valid = finite(values, table.reading)
+        numbers.append(in_float64(valid.to_numpy()))
+        for row in valid.is_null().arg_true():
             raise errors.DataError(
                 f"{table.row_name(row)}, column {name!r}: {values[row]!r} is not a finite number; "
                 "correct it, or remove the row"
@@ -63,7 +65,7 @@ def sample_weights(table: Columns, name: str) -> Float[Tensor, " rows"]:
 
     Raises: DataError naming the first row whose weight is not greater than 0 in float32.
     """
-    weights = table.column(name).to_numpy()
+    weights = in_float64(table.column(name).to_numpy())
     scaled = torch.from_numpy(weights / weights.mean()).float()
     for row in (~((scaled > 0) & scaled.isfinite())).nonzero().flatten().tolist():
         raise errors.DataError(

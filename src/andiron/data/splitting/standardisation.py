@@ -45,14 +45,18 @@ def offsets(
     """The mean of each column that float32 would blur by 1/10,000 deviation and more; else None."""
     centers: list[float | None] = []
     for values, center, spread in zip(columns.T, mean, std, strict=True):
-        is_fine = spread >= FINE_STEPS * abs(center) * FLOAT32.eps
         is_rounded = abs(center) >= EXACT and spread < MIN_STEPS * abs(center) / EXACT
-        lost = (values.float().double() - values).abs().max()
-        if is_fine or is_rounded or lost * FINE_STEPS < spread:
+        is_held = is_fine(center, spread) or is_rounded
+        if is_held or (values.float().double() - values).abs().max() * FINE_STEPS < spread:
             centers.append(None)
         else:
             centers.append(center)
     return centers
+
+
+def is_fine(mean: float, std: float) -> bool:
+    """Whether float32 has at least 10,000 values within one standard deviation of the mean."""
+    return std >= FINE_STEPS * abs(mean) * FLOAT32.eps
 
 
 def check(columns: Float[Tensor, "rows columns"], names: Sequence[str], *, source: str) -> None:
