@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import math
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +23,10 @@ GOLDEN = 0x9E3779B97F4A7C15 - 2**64  # 2^64 / golden ratio, odd
 # what is left of a word after a logical shift to the right; bits above 64 are dropped
 SHIFTED = {bits: (1 << 64 - bits) - 1 for bits in (27, 30, 31, 40)}
 FACTORS = 0xBF58476D1CE4E5B9 - 2**64, 0x94D049BB133111EB - 2**64
+
+MOST_LISTED = 2**28  # indices in one tensor, of 2 GiB
+ROUNDS = 6  # of LongOrder
+CHUNK = 2**14  # places that it computes at once, 0.2 us each
 
 
 def derive(seed: int, purpose: str, *counters: int) -> int:
@@ -53,6 +58,53 @@ def permutation(size: int, seed: int, epoch: int) -> Int[Tensor, " size"]:
     return torch.randperm(size, generator=stream(seed, "order", epoch))
 
 
+class LongOrder:
+    """`permutation` without memory that grows with `size`: it has slices, which are computed.
+
+    Place x = l + a r of a * b >= size places, in rounds (l, r) -> (r, (l + F(r)) mod a), with a and
+    b exchanged after each; a result outside of `size` takes its place in the next pass.
+    Source: Black & Rogaway 2002, "Ciphers with arbitrary finite domains", section 5.
+    """
+
+    def __init__(self, size: int, seed: int, epoch: int):
+        self.size = size
+        self._a = math.isqrt(size - 1) + 1
+        self._b = -(-size // self._a)
+        self._keys = [_signed(derive(seed, "long order", epoch, n)) for n in range(ROUNDS)]
+        self._chunk = functools.lru_cache(maxsize=2)(self._computed)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, places: slice) -> Int[Tensor, " number"]:
+        """The indices at consecutive places."""
+        first, end, _ = places.indices(self.size)
+        numbers = range(first // CHUNK, -(-end // CHUNK) if first < end else first // CHUNK + 1)
+        chunks = torch.cat([self._chunk(number) for number in numbers])
+        begin = numbers[0] * CHUNK
+        return chunks[first - begin : max(first, end) - begin]
+
+    def _computed(self, chunk: int) -> Int[Tensor, " number"]:
+        indices = torch.arange(chunk * CHUNK, min((chunk + 1) * CHUNK, self.size))
+        outside = torch.arange(len(indices))
+        while len(outside):
+            indices[outside] = self._pass(indices[outside])
+            outside = outside[indices[outside] >= self.size]
+        return indices
+
+    def _pass(self, indices: Int[Tensor, " number"]) -> Int[Tensor, " number"]:
+        a, b = self._a, self._b
+        left, right = indices % a, indices // a
+        for key in self._keys:
+            left, right = right, (left + (_mix(right + key) >> 1 & WORD >> 1) % a) % a
+            a, b = b, a
+        return left + a * right
+
+
+def _signed(word: int) -> int:
+    return word - (word >> 63 << 64)
+
+
 def uniform(
     seed: int, purpose: str, epoch: int, indices: Int[Tensor, " batch"], number: int
 ) -> Float[Tensor, "batch number"]:
@@ -61,8 +113,7 @@ def uniform(
     The indices are the counters of `derive`, the numbers of an index one more counter:
     SplitMix64, in tensors.
     """
-    start = derive(seed, purpose, epoch)
-    start -= start >> 63 << 64  # signed
+    start = _signed(derive(seed, purpose, epoch))
     state = _mix(start + (indices.long()[:, None] + 1) * GOLDEN)
     state = _mix(state + (torch.arange(number, device=indices.device) + 1) * GOLDEN)
     return (state >> 40 & SHIFTED[40]).to(torch.float32) * 2.0**-24

@@ -2,11 +2,14 @@
 
 import json
 import random
+import tracemalloc
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import nn
 
 from andiron import randomness
@@ -107,6 +110,33 @@ def test_every_index_comes_first_equally_often_over_the_epochs() -> None:
     counts = torch.bincount(firsts, minlength=5).double()
     # chi-squared with 4 degrees of freedom exceeds 33.4 with probability 1e-6
     assert ((counts - 800).square() / 800).sum() < 33.4
+
+
+@given(size=st.integers(1, 40_000), seed=st.integers(0, 2**32), cut=st.floats(0, 1))
+def test_a_long_order_holds_every_index_once_in_any_slices(
+    size: int, seed: int, cut: float
+) -> None:
+    order, place = randomness.LongOrder(size, seed, epoch=5), int(cut * size)
+    whole = order[0:size]
+    assert whole.sort().values.tolist() == [*range(size)] and len(order) == size
+    assert torch.equal(torch.cat([order[0:place], order[place : size + 7]]), whole)
+
+
+def test_indices_and_steps_of_long_orders_are_uniform() -> None:
+    rows = torch.stack([randomness.LongOrder(101, 0, epoch)[0:101] for epoch in range(4_000)])
+    for numbers, values in ((rows[:, 0], 101), ((rows[:, 50] - rows[:, 49]) % 101 - 1, 100)):
+        counts = torch.bincount(numbers, minlength=values).double()
+        expected = 4_000 / values
+        # chi-squared with 100 degrees of freedom exceeds 181 with probability 1e-6
+        assert ((counts - expected).square() / expected).sum() < 181
+
+
+def test_a_batch_of_a_thousand_million_samples_takes_no_memory() -> None:
+    tracemalloc.start()
+    order = randomness.LongOrder(10**9, 3, 0)
+    assert len(order[9 * 10**8 : 9 * 10**8 + 64].unique()) == 64
+    assert tracemalloc.get_traced_memory()[1] < 2**20
+    tracemalloc.stop()
 
 
 def draws() -> list[torch.Tensor]:

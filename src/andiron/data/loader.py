@@ -107,11 +107,14 @@ class DataLoader:
         own = type(self.batcher) in (ImageBatcher, ArrayBatcher)
         return own and type(self.dataset) is ArrayDataset
 
-    def order(self, epoch: int) -> Int[Tensor, " size"]:
-        """The indices of the epoch's samples, in order."""
+    def order(self, epoch: int) -> Int[Tensor, " size"] | randomness.LongOrder:
+        """The indices of the epoch's samples, in order; a LongOrder of very many not in memory."""
         if self.shuffle_seed is None or is_stream(self.dataset):
             return torch.arange(self.num_items)
-        return randomness.permutation(self.num_items, self.shuffle_seed, epoch)
+        is_short = self.num_items <= randomness.MOST_LISTED
+        is_listed = is_short or isinstance(self.dataset, ArrayDataset)
+        made = randomness.permutation if is_listed else randomness.LongOrder
+        return made(self.num_items, self.shuffle_seed, epoch)
 
     def indices(self, epoch: int, batch: int, slice_number: int | None = None) -> list[int]:
         """The indices of the samples in one batch of an epoch, or in this process's slice of it."""
@@ -160,10 +163,11 @@ class DataLoader:
     def _requests(
         self, epoch: int, first_batch: int, batches_together: int = 1
     ) -> Iterator[Request]:
-        order = self.order(epoch)[first_batch * self.batch_size :]
-        if self.in_memory:
+        order, number = self.order(epoch), self.batch_size * batches_together
+        if self.in_memory and isinstance(order, Tensor):
             order = order.to(self.device)
-        chunks: Any = torch.split(order, self.batch_size * batches_together) if len(order) else ()
+        firsts = range(first_batch * self.batch_size, self.num_items, number)
+        chunks: Any = (order[first : first + number] for first in firsts)
         if self._world.is_divided:
             chunks = (part for chunk in chunks for _, part in self._world.parts(chunk) if len(part))
         return (Request(epoch, indices) for indices in chunks)
@@ -250,9 +254,8 @@ class DataLoader:
                 raise raw
             yield raw
             if self._upcoming.requests is not plain:
-                raise RuntimeError(
-                    f"epoch {epoch} cannot continue: its worker processes have started another"
-                )
+                why = "its worker processes have started another"
+                raise RuntimeError(f"epoch {epoch} cannot continue: {why}")
 
     def _worker_iterator(self) -> Iterator[Any]:
         """An iterator over the workers' samples; either all workers are started or none."""

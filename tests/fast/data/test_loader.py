@@ -1,5 +1,6 @@
 """Batches in an order that is a function of (seed, epoch), whoever gathers them."""
 
+import itertools
 import multiprocessing
 import os
 import resource
@@ -17,6 +18,7 @@ from andiron.data import (
 from andiron.data.composed.torch_samples import from_torch
 from andiron.data.gathering import Gather, Request
 from andiron.data.loading import worker_limits
+from andiron.distributed import World
 
 from refusals import message_of
 from waiting import until
@@ -436,3 +438,35 @@ def test_a_builder_that_shuffles_asks_for_another_one_for_the_next_loader():
     with pytest.raises(ValueError, match="make a DataLoaderBuilder for each"):
         builder.batch_size(7).build(DATASET)
     assert builder.shuffle(4).build(DATASET).shuffle_seed == 4
+
+
+class Many:
+    """A thousand million samples, each its own index."""
+
+    def __len__(self):
+        return 10**9
+
+    def __getitems__(self, indices):
+        indices = torch.as_tensor(indices)
+        return RawBatch(indices[:, None].float(), indices)
+
+
+@pytest.mark.parametrize("first", [0, 37 * 10**7 // 7, 9 * 10**8 // 7])
+def test_very_many_samples_have_one_order_for_workers_ranks_and_resumes(first):
+    def indices(num_workers, rank=0, ranks=1, skipped=0):
+        builder = DataLoaderBuilder(ArrayBatcher()).batch_size(7).shuffle(3)
+        many = builder.num_workers(num_workers).world(World(rank, ranks)).build(Many())
+        batches = itertools.islice(many.epoch(2, first + skipped), 5 - skipped)
+        try:
+            return [batch if ranks > 1 else batch.targets for batch in batches]
+        finally:
+            many.close()
+
+    whole = indices(0)
+    assert torch.equal(torch.cat(whole), torch.cat(indices(1)))
+    assert torch.equal(torch.cat(whole[3:]), torch.cat(indices(0, skipped=3)))
+    for ranks in (2, 3):
+        divided = zip(*(indices(0, rank, ranks) for rank in range(ranks)), strict=True)
+        for batch, parts in zip(whole, divided, strict=True):
+            slices = {number: part for sliced in parts for number, part in sliced.items()}
+            assert torch.equal(batch, torch.cat([slices[n].targets for n in sorted(slices)]))
