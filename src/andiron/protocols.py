@@ -117,7 +117,7 @@ class Metric(Protocol):
     """
 
     name: str
-    higher_is_better: bool
+    higher_is_better: bool | None  # None: no value is best, such as of a weight that changes
 
     def __call__(self, item: Any) -> Parts:
         """The parts of one batch, on its device."""

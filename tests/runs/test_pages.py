@@ -2,12 +2,15 @@
 
 import ast
 import configparser
+import importlib
+import pkgutil
 import re
 import shlex
 
 import yaml
 from pages import ALL, DOCS, ELSEWHERE, PAGES, README, ROOT, blocks, commands
 
+from andiron import outputs, protocols, tasks
 from andiron.__main__ import COMMANDS, OF_THE_LAB, others
 from andiron.shell.config import diagnosis
 
@@ -137,3 +140,33 @@ def test_the_floors_of_contributing_equal_the_architecture_test():
 
     shown = re.findall(r"^ ?(\d+)  (.+)$", PAGES["contributing.md"], flags=re.MULTILINE)
     assert [{*names.split(", ")} for _, names in shown] == floors
+
+
+NAMED = re.compile(r"(?<![\w./-])andiron(?:_lab)?(?:\.[A-Za-z_]\w*)+(?![\w.]*/)")
+ITEMS = re.compile(r"`([A-Z]\w*Output)`")
+INVENTED = {"contributing.md": {"andiron.x"}, "wrong_input.md": {"andiron.models.MPL"}}
+
+
+def is_importable(name):
+    """Whether a dotted name is a module, or an attribute inside one."""
+    module, _, attribute = name.rpartition(".")
+    try:
+        importlib.import_module(name)
+        return True
+    except ModuleNotFoundError:
+        is_inside = bool(module) and is_importable(module)
+        return is_inside and hasattr(pkgutil.resolve_name(module), attribute)
+
+
+def test_what_a_page_names_can_be_imported():
+    unknown = {
+        (page, name)
+        for page, text in ALL.items()
+        for name in {*NAMED.findall(text)} - INVENTED.get(page, set())
+        if not name.endswith((".py", ".md", ".txt", ".json", ".log", ".yaml"))
+        and not is_importable(name)
+    }
+    items = {*dir(outputs), *dir(protocols), *dir(tasks)}
+    unknown |= {(page, name) for page, text in ALL.items() for name in ITEMS.findall(text)
+                if name not in items}  # fmt: skip
+    assert not unknown

@@ -1,5 +1,7 @@
 """LearnerBuilder: builds a Learner from options and components, like Burn's."""
 
+from __future__ import annotations  # help() shows them as they stand: Count | None
+
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial

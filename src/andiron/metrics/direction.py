@@ -8,8 +8,12 @@ from andiron.protocols import Metric
 
 
 def directions_of(metrics: Iterable[Metric]) -> dict[str, str]:
-    """`highest` or `lowest` by the metric's name."""
-    return {metric.name: "highest" if metric.higher_is_better else "lowest" for metric in metrics}
+    """`highest` or `lowest` by the metric's name; without the metrics that have no direction."""
+    return {
+        metric.name: "highest" if metric.higher_is_better else "lowest"
+        for metric in metrics
+        if metric.higher_is_better is not None
+    }
 
 
 def by_split(
@@ -45,6 +49,9 @@ def check_measured(
                 f"{option}.split={split}: nothing is measured on it"
                 f"{errors.nearest(split, measured)}; available: {', '.join(measured)}"
             )
+        elif better is None and metric.partition("/")[0] in every[split]:
+            why = "no value of it is best; give it higher_is_better=true or false"
+            problems.append(f"{option}.metric={metric}: {why}")
         elif better is None:
             problems.append(
                 f"{option}.metric={metric}: not measured on {split}"

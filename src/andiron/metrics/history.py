@@ -12,7 +12,10 @@ from andiron.protocols import Metric, Point
 
 @dataclass(frozen=True)
 class Standing:
-    """The best and last value of one metric on one split; epochs count from 1, earliest best."""
+    """The best and last value of one metric on one split; epochs count from 1, earliest best.
+
+    The best is NaN for a metric without a direction.
+    """
 
     best: float
     epoch_of_best: int
@@ -35,8 +38,10 @@ class History:
         for name, value in point.values.items():
             before = split.get(name, Standing(value, point.epoch, value, point.epoch))
             best, epoch = before.best, before.epoch_of_best
-            direction = improvement.direction_of(name, self.directions) or "lowest"
-            if improvement.is_better(value, best if math.isfinite(best) else None, direction):
+            direction = improvement.direction_of(name, self.directions)
+            if direction is None:
+                best, epoch = math.nan, point.epoch
+            elif improvement.is_better(value, best if math.isfinite(best) else None, direction):
                 best, epoch = value, point.epoch
             split[name] = Standing(best, epoch, value, point.epoch)
 

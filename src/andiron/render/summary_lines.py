@@ -46,15 +46,23 @@ def content(summary: Mapping[str, Any], value: Callable[[float], str] = number) 
 def _metric_rows(
     rows: list[dict[str, Any]], value: Callable[[float], str]
 ) -> list[list[str]]:
-    """Without parts such as recall/cat, unless their metric has nothing but parts."""
+    """Without parts such as recall/cat, unless their metric has nothing but parts.
+
+    A metric without a best value has a dash.
+    """
     whole = {(row["split"], row["metric"]) for row in rows}
     return [
-        [row["split"], row["metric"], value(row["best"]), str(row["epoch_of_best"]),
-         value(row["last"])]
+        [row["split"], row["metric"], *_best(row, value), value(row["last"])]
         for row in rows
         if "/" not in row["metric"]
         or (row["split"], row["metric"].partition("/")[0]) not in whole
     ]  # fmt: skip
+
+
+def _best(row: Mapping[str, Any], value: Callable[[float], str]) -> list[str]:
+    """The best value and its epoch."""
+    is_known = row["best"] == row["best"]  # NaN is not equal to itself
+    return [value(row["best"]), str(row["epoch_of_best"])] if is_known else ["-", "-"]
 
 
 def _class_row(scores: Mapping[str, Any]) -> list[str]:

@@ -4,8 +4,6 @@
 'loss 0.5000'
 """
 
-import itertools
-
 from andiron.plain.readable import number, printable
 from andiron.progress import Progress
 from andiron.protocols import Values
@@ -39,24 +37,14 @@ def values(measured: Values) -> str:
     )
 
 
-def line(progress: Progress, seconds: float, columns: int | None = None) -> str:
-    """`epoch 3/10  update 63  train loss ...  |  valid loss ...  |  90,123 samples/s`.
-
-    To fit `columns`, the speed is left out, then the splits share a column for each metric.
-    """
+def line(progress: Progress, seconds: float) -> str:
+    """`epoch 3/10  update 63  train loss ...  |  valid loss ...  |  90,123 samples/s`."""
     width = len(str(progress.num_epochs))
     before = progress.first_batch if progress.epoch == progress.first_epoch else 0
     samples = progress.num_items * (1 - before / max(progress.num_batches, 1))
     speed = samples / seconds if seconds else 0.0
     place = f"epoch {progress.epoch:>{width}}/{progress.num_epochs}  update {progress.updates:>5}  "
-    whole = f"{place}{splits(progress)}"
-    with_speed = f"{whole}  |  {speed:,.0f} samples/s"
-    if columns is None or len(with_speed) <= columns:
-        return with_speed
-    if len(whole) <= columns:
-        return whole
-    place += printable("|".join(progress.latest)) + " "
-    return place + tight_splits(progress, columns - len(place))
+    return f"{place}{splits(progress)}  |  {speed:,.0f} samples/s"
 
 
 def splits(progress: Progress) -> str:
@@ -65,17 +53,3 @@ def splits(progress: Progress) -> str:
     shown = {split: values(measured) for split, measured in latest.items()}
     parts = (f"{split} {metrics}" for split, metrics in shown.items() if metrics)
     return printable("  |  ".join(parts))
-
-
-def tight_splits(progress: Progress, columns: int) -> str:
-    """`loss 0.1234|0.2345  mae 2.3456|2.4567  …`, as many metrics as fit, at least one."""
-    latest = progress.latest
-    names = [name for name in dict.fromkeys(itertools.chain(*latest.values())) if "/" not in name]
-    line = ""
-    for name in names:
-        sides = (number(side[name]) if name in side else "-" for side in latest.values())
-        longer = f"{line}  {printable(name)} {'|'.join(sides)}".removeprefix("  ")
-        if line and len(longer) + 3 * (name != names[-1]) > columns:
-            return f"{line}  …"
-        line = longer
-    return line

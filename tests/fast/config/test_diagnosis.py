@@ -49,7 +49,7 @@ def problems(*overrides):
     ("learning_rate=1", "learning_rate: no such option; did you mean 'lr'?"),
     ("ckpt_path=x", "ckpt_path: no such option; did you mean 'resume'?"),
     ("checkpoint.every_minutes=5",
-     "checkpoint.every_minutes: no such option; give checkpoint.every=5minutes"),
+     "checkpoint.every_minutes: no such option; did you mean 'checkpoint.every'?"),
     ("dropout=0.5", "dropout: no such option; did you mean 'model.dropout'?"),
     ("model.wd=1", "model.wd: no such option; did you mean 'optimizer.weight_decay'?"),
     ("name=../else", "name=../else: should be up to 64 of A-Z a-z 0-9 _.+- (the first not .+-)"),

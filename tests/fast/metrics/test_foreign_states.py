@@ -188,8 +188,7 @@ def test_a_deep_copy_shares_nothing():
 def test_a_wrapper_has_the_direction_of_the_metric_inside_it():
     wrapped = wrappers.MultioutputWrapper(regression.MeanSquaredError(), 2)
     assert Torchmetrics(wrapped).higher_is_better is False
-    with pytest.raises(ValueError, match="^higher_is_better: CompositionalMetric does not"):
-        Torchmetrics(1 - regression.MeanSquaredError())
+    assert Torchmetrics(1 - regression.MeanSquaredError()).higher_is_better is None
 
 
 @pytest.mark.parametrize("wrap", [wrappers.MinMaxMetric, wrappers.Running])

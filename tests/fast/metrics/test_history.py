@@ -3,9 +3,14 @@
 import json
 import math
 
-from andiron.metrics import Accuracy, History, Loss
+import pytest
+
+from andiron import errors
+from andiron.metrics import Accuracy, History, Loss, Mean
+from andiron.metrics.direction import check_measured
 from andiron.metrics.history import Standing
 from andiron.protocols import Point
+from andiron.render.summary_lines import content
 
 
 def history(losses, *, accuracies=None, split="valid"):
@@ -43,6 +48,23 @@ def test_a_value_that_is_not_finite_is_best_only_until_one_is():
         standings = history([first, 0.5, math.nan, 0.7], accuracies=[first, 0.3, math.inf, 0.2])
         for standing in standings.standings["valid"].values():
             assert (standing.epoch_of_best, standing.last_epoch) == (2, 4)
+
+
+def test_a_quantity_without_a_direction_has_no_best_value():
+    beta = Mean(lambda item: item.loss, higher_is_better=None, name="beta")
+    made = History([Loss(), beta])
+    for epoch, value in enumerate([0.5, 0.2, 0.9], 1):
+        values = {"loss": value, "beta": value}
+        made.add(Point("valid", updates=epoch, epoch=epoch, values=values, whole_epoch=True))
+    assert made.directions == {"loss": "lowest"}
+    rows = [{"split": "valid", "metric": name, **vars(standing)}
+            for name, standing in made.standings["valid"].items()]  # fmt: skip
+    summary = {"model": "", "num_parameters": 1, "updates": 3, "seconds": 1.0, "metrics": rows}
+    assert content(summary).metrics == [
+        ["valid", "loss", "0.2000", "2", "0.9000"], ["valid", "beta", "-", "-", "0.9000"],
+    ]  # fmt: skip
+    with pytest.raises(errors.ConfigError, match="early.metric=beta: no value of it is best; "):
+        check_measured({"early": ("beta", "valid", "lowest")}, {"valid": [Loss(), beta]})
 
 
 def test_only_whole_epochs_count():

@@ -273,10 +273,8 @@ def first_logit_and_target(item):
     return item.output[:, 0], item.targets.float()
 
 
-def test_a_metric_without_a_direction_needs_higher_is_better():
-    assert problems("regression.PearsonCorrCoef", higher_is_better=None) == (
-        "higher_is_better: PearsonCorrCoef does not define it; give true or false"
-    )
+def test_a_metric_without_a_direction_of_its_own_has_none():
+    assert Torchmetrics(torchmetrics.PearsonCorrCoef()).higher_is_better is None
 
 
 def test_an_argument_that_torchmetrics_does_not_know_is_reported_by_the_option():

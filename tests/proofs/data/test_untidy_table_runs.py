@@ -171,7 +171,7 @@ def test_a_run_with_an_option_of_an_earlier_version_resumes(here):
     assert ended.code == 0, ended.errors
     refused = called(train.main, "data=csv", "data.path=t.csv", "data.target=y",
                      "data.delimiter=tab", cwd=here)  # fmt: skip
-    assert "data.delimiter: no such option; one of , ; tab" in refused.errors
+    assert "data.delimiter: no such option; " in refused.errors
 
 
 def test_large_targets_are_predicted_and_measured_in_their_unit(here):

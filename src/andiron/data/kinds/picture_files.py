@@ -59,6 +59,11 @@ class Pictures(Kind):
         shape = ", ".join(map(str, self.data.facts["input_shape"]))
         return f"files or PIL images, or arrays of shape [number, {shape}]"
 
+    @property
+    def card(self) -> str:
+        how = self.data.facts.get("resizing") or "bilinear"
+        return f"a photo's shorter side resized to that of the shape ({how}), its centre cropped"
+
     def own_samples(self, inputs: Sequence[Any], keep: Sequence[str]) -> NewSamples | None:
         if not (isinstance(inputs[0], str | Path) or is_picture(inputs[0])):
             return None

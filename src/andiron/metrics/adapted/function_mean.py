@@ -17,11 +17,11 @@ class Mean:
     """The mean of `of(item)`, which gives a tensor of values, or (total, count) of the batch.
 
     A configuration gives the dotted name of the function `of`. The metric's name is by default the
-    function's.
+    function's. No value is best with `higher_is_better` None, such as of a weight of the loss.
     """
 
     def __init__(
-        self, of: Callable[[Any], Any], *, higher_is_better: bool, name: str | None = None
+        self, of: Callable[[Any], Any], *, higher_is_better: bool | None, name: str | None = None
     ):
         self.of = of
         self.higher_is_better = higher_is_better

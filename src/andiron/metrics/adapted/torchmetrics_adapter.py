@@ -149,14 +149,11 @@ def _owners(metric: object) -> list[Any]:
     return owners
 
 
-def _direction(metric: Any, innermost: Any, requested: bool | None) -> bool:
-    """The direction given, or the metric's own; of a wrapper that of the metric inside it."""
+def _direction(metric: Any, innermost: Any, requested: bool | None) -> bool | None:
+    """The direction given, or the metric's own, if any; of a wrapper that of the metric inside it.
+    """
     from torchmetrics.wrappers.abstract import WrapperMetric
 
     own = innermost if isinstance(metric, WrapperMetric) else metric
-    better = own.higher_is_better if requested is None else requested
-    if better is None and not computed_values.is_picture(metric):
-        raise ValueError(
-            f"higher_is_better: {type(metric).__name__} does not define it; give true or false"
-        )
-    return bool(better)
+    better: bool | None = own.higher_is_better if requested is None else requested
+    return better

@@ -1,25 +1,23 @@
-"""Options that only earlier versions had: how their records are read, and what replaces them.
+"""Options that only earlier versions had: how their records are read.
 
 >>> current({"checkpoint": {"last": 2, "every": None, "every_updates": 50, "every_epochs": 1}})
 {'checkpoint': {'last': 2, 'every': {'updates': 50, 'epochs': 1}}}
->>> remedy("checkpoint.every_minutes", {"checkpoint": {"every_minutes": 10}})
-'give checkpoint.every=10minutes'
 >>> current({"data": {"_target_": "andiron.data.csv", "delimiter": ",", "text": "codes"}})
 {'data': {'_target_': 'andiron.data.csv', 'text': 'codes'}}
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from andiron.shell.config import trust
 
 UNITS = {"every_updates": "updates", "every_epochs": "epochs", "every_minutes": "minutes"}
 CSV = "andiron.data.csv"
-OF_TABLES: Mapping[str, tuple[tuple[Any, ...], str]] = {  # values without effect, and the remedy
-    "standardise": ((True,), "numbers are always standardised; data=safetensors leaves them as is"),
-    "text": (("one_hot",), "give data.categories=codes for codes"),
-    "delimiter": ((None, ",", ";", "\t", "|", " "), "one of , ; tab | and space is detected"),
-    "units": ((None,), "write numbers without units"),
+OF_TABLES: Mapping[str, Sequence[Any]] = {  # values without effect
+    "standardise": [True],
+    "text": ["one_hot"],
+    "delimiter": [None, ",", ";", "\t", "|", " "],
+    "units": [None],
 }
 # of checkpoints and tables
 NAMES = [*(f"checkpoint.{name}" for name in UNITS), *(f"data.{name}" for name in OF_TABLES)]
@@ -31,7 +29,7 @@ def current(plain: Mapping[str, object]) -> Mapping[str, Any]:
     Former options of tables are removed from the nodes if their values had no effect.
     """
     for _, _, inner in trust.nodes(plain):
-        for name, (without_effect, _) in OF_TABLES.items() if inner["_target_"] == CSV else ():
+        for name, without_effect in OF_TABLES.items() if inner["_target_"] == CSV else ():
             if name in inner and inner[name] in without_effect:
                 del inner[name]
     node = plain.get("checkpoint")
@@ -41,16 +39,6 @@ def current(plain: Mapping[str, object]) -> Mapping[str, Any]:
     every = given if len(given) > 1 else _every(*next(iter(given.items()), ("epochs", 1)))
     known = {name: value for name, value in node.items() if name not in UNITS}
     return {**plain, "checkpoint": {**known, "every": known.get("every") or every}}
-
-
-def remedy(option: str, plain: Mapping[str, Any]) -> str | None:
-    """The replacement of an option of an earlier version; None for any other option."""
-    if option not in NAMES:
-        return None
-    group, _, name = option.partition(".")
-    if group == "data":
-        return OF_TABLES[name][1] if plain["data"]["_target_"] == CSV else None
-    return f"give checkpoint.every={_every(UNITS[name], plain['checkpoint'][name] or 1)}"
 
 
 def _every(unit: str, number: object) -> Any:

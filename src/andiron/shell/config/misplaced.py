@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from andiron.errors import Problem
-from andiron.shell.config import former_options, node_checks, trust
+from andiron.shell.config import node_checks, trust
 from andiron.shell.config.leaves import leaves
 from andiron.shell.config.signatures import Signature, signature
 from andiron.shell.config.violations import Options, Problems, UNKNOWN
@@ -22,7 +22,8 @@ OTHER_NAMES = {  # by their names in other codebases
     "patience": "early_stopping", "drop_rate": "dropout", "output_dir": "hydra.run.dir",
     "eval_steps": "validate_every", "val_check_interval": "validate_every", "warmup": "scheduler",
     "check_val_every_n_epoch": "validate_every", "logging_steps": "log_every",
-    "save_steps": "every", "warmup_steps": "scheduler", "warmup_ratio": "scheduler",
+    "save_steps": "every", "every_minutes": "every", "every_epochs": "every",
+    "warmup_steps": "scheduler", "warmup_ratio": "scheduler",
     "fast_dev_run": "debug",
 }  # fmt: skip
 
@@ -53,10 +54,7 @@ def corrected(problems: Problems, options: Signature, plain: Options) -> Problem
                 places.setdefault(name, []).append(f"{path}.{name}")
     lines = dict(problems)
     for option in unknown:
-        if remedy := former_options.remedy(option, plain):
-            line = f"{option}{UNKNOWN}; {remedy}"
-            lines[option] = Problem(line, kind="unknown_option", option=option)
-        elif hints := _hints(option, places, plain):
+        if hints := _hints(option, places, plain):
             del lines[option]
             lines |= hints
     return lines

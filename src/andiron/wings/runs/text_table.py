@@ -7,13 +7,15 @@ bcd    -
 """
 
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from andiron.plain.plain_values import as_text, is_number
 from andiron.plain.readable import number, printable, printable_line, shortened
 
-WIDEST = 48  # characters of a cell
+WIDEST = 48  # characters of a cell on a terminal
+MOST_LETTERS = 10_000  # in a file or a pipe, which have no width
 NOTHING = "-"
 NUMBER = re.compile(r"[-+]?(\d|nan|inf)")  # a unit may follow
 
@@ -39,7 +41,8 @@ def cell(value: object) -> str:
         return NOTHING
     if isinstance(value, Path):  # never shortened, to be copied
         return printable(str(value).replace("\n", "\\n"))
-    return shortened(printable_line(as_text(value)[: 2 * WIDEST]), WIDEST)
+    widest = WIDEST if sys.stdout.isatty() else MOST_LETTERS
+    return shortened(printable_line(as_text(value)[: 2 * widest]), widest)
 
 
 def measured(value: float | None) -> str | None:

@@ -83,7 +83,7 @@ class Dashboard:
 
     def epoch_ended(self, progress: Progress, seconds: float) -> None:
         """Keeps the line of the epoch, which is printed at the end."""
-        self._lines.append(text.line(progress, seconds, self._console.width))
+        self._lines.append(text.line(progress, seconds))
 
     def stop(self) -> None:
         """Restores the terminal, and prints the held output."""

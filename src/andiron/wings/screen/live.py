@@ -41,7 +41,7 @@ class Live:
 
     def epoch_ended(self, progress: Progress, seconds: float) -> None:
         """Adds a line for the epoch above the redrawn line."""
-        self._undrawn.append(text.line(progress, seconds, self._console.width))
+        self._undrawn.append(text.line(progress, seconds))
 
     def stop(self) -> None:
         """Removes the line once the lines of all epochs are drawn."""
@@ -71,13 +71,14 @@ class Live:
     def _line(self) -> Text:
         elapsed = time.perf_counter() - self._started
         left = self._time_left.seconds(self._progress, elapsed)
-        line = Text(_content(self._progress, elapsed, left, self._console.width), no_wrap=True)
+        content = _content(self._progress, elapsed, left, self._console.width)
+        line = Text(content, no_wrap=True, overflow="ellipsis")
         line.highlight_regex("━+", "bar.complete")
         return line
 
 
 def _content(progress: Progress, elapsed: float, seconds: float | None, columns: int) -> str:
-    """Every value, a bar and the speed; on a narrower terminal the first values of both splits."""
+    """Place, a bar, every value, speed and time left; a narrower terminal cuts the values."""
     left = f"  {'?' if seconds is None else duration(seconds)} left"
     batches = (progress.epoch - progress.first_epoch) * progress.num_batches
     samples = (batches + progress.batch - progress.first_batch) * progress.num_items
@@ -89,5 +90,4 @@ def _content(progress: Progress, elapsed: float, seconds: float | None, columns:
     whole += f"  {per_second:,.0f} samples/s"
     if len(whole + left) <= columns:
         return whole + left
-    values = text.tight_splits(progress, columns - len(epoch + update + left) - 4)
-    return f"{epoch}  {update}  {values}{left}"
+    return f"{epoch}  {update}{left}  {text.splits(progress)}"

@@ -139,9 +139,10 @@ def _write_pictures(folder: Path, evaluation: Any) -> None:
     file_name = AcceptedNames("--pictures", r"[^A-Za-z0-9_-]|\A\Z", 120)
     pictures = {file_name[name]: picture for name, picture in evaluation.pictures.items()}
     for place, error in enumerate(evaluation.worst, 1):
-        name = f"worst-{place}-{_sample_text(error)}-true-{error.true}-predicted-"
+        name = f"worst-{place}-{_sample_text(error)}-true-{error.true}"
+        predicted = error.prediction.text and f"-predicted-{error.prediction.text}"
         if error.picture is not None:
-            name = re.sub(r"[^A-Za-z0-9_-]", "_", name + error.prediction.text)[:120]
+            name = re.sub(r"[^A-Za-z0-9_-]", "_", name + predicted)[:120]
             pictures[name] = error.picture
     if not pictures:
         raise errors.DataError("--pictures: the data have no images of 1 or 3 channels; omit it")

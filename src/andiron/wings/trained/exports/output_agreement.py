@@ -54,6 +54,7 @@ def measured(
     agreement = Agreement(tuple(dict.fromkeys(map(structures.size, batches))), difference, largest)
     if not difference <= TOLERANCE * largest:  # or NaN
         raise errors.DataError(
-            f"{name}: {agreement}, more than {TOLERANCE:g} of them; nothing was written"
+            f"{name}: {agreement}, more than {TOLERANCE:g} of them; nothing was written: of a "
+            "network that draws random numbers, export one that takes them as inputs"
         )
     return agreement
