@@ -125,8 +125,8 @@ class Record:
         earlier = last.get("processes", self.processes)
         if earlier != self.processes and self.plain.get("slices") is None:
             log.warning(
-                "%d processes trained this run so far, and %d do now: random draws, such as dropout "
-                "masks, change with the number; with slices=8 they would not",
+                "%d processes trained this run so far, and %d do now: random draws, such as "
+                "dropout masks, change with the number; with slices=8 they would not",
                 earlier,
                 self.processes,
             )

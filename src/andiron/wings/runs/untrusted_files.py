@@ -74,7 +74,9 @@ def standings_of(rows: object, problems: list[str]) -> Iterator[tuple[str, Stand
                 "split": str(split), "metric": str(metric), "last": last, "best": best,
                 "last_epoch": int(epoch), "epoch_of_best": int(epoch_of_best),
             } if is_number(last := or_nan(last)) and is_number(best := or_nan(best)):  # fmt: skip
-                yield f"{split}/{metric}", Standing(last, epoch, best, epoch_of_best)
+                # NaN, which is not equal to itself: no value is best
+                of_best = (best, epoch_of_best) if best == best else (None, None)
+                yield f"{split}/{metric}", Standing(last, epoch, *of_best)
             case _:
                 problems.append("summary.json: a metric is malformed")
                 return
