@@ -2,7 +2,6 @@
 
 import dataclasses
 import inspect
-import pydoc
 
 import pytest
 import torch
@@ -127,9 +126,3 @@ def test_the_best_checkpoint_may_wait_for_an_average_or_a_part(tmp_path, metric,
         ).averages(ema=Ema(decay=0.9)).with_file_checkpointer(KeepBest(metric, split, way))
     )  # fmt: skip
     assert built(builder).checkpointer is not None
-
-
-def test_the_signature_shows_types_as_they_are_written():
-    shown = str(inspect.signature(LearnerBuilder))
-    assert "num_epochs: 'Count | None' = 10, " in shown and len(shown) < 800
-    assert "FieldInfo" not in pydoc.render_doc(LearnerBuilder)
