@@ -25,7 +25,7 @@ from andiron.checkpoint.host_copy import HostCopy, copied
 from andiron.checkpoint.on_disk import checkpoint_files, manifest
 from andiron.checkpoint.policy import EVERY_EPOCH
 from andiron.checkpoint.store import LATEST, Store
-from andiron.checkpoint.strategies import Saved, Strategy
+from andiron.checkpoint.strategies import Saved, Strategy, names_kept
 from andiron.disk import files
 from andiron.plain.cadence import Cadence
 from andiron.protocols import Values
@@ -186,7 +186,7 @@ class FileCheckpointer:
 
     def _kept(self, saved: Sequence[Saved]) -> list[Saved]:
         """Those that the strategy keeps, and the newest, without which a stop loses updates."""
-        names = self.strategy(saved)
+        names = names_kept(self.strategy, saved)
         return [entry for entry in saved if entry.name in names or entry is saved[-1]]
 
     def _forget(self, names: Collection[str]) -> None:

@@ -6,7 +6,7 @@
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +54,17 @@ class Saved:
 
 # from all checkpoints, oldest first, to the names of those to keep
 Strategy = Callable[[Sequence[Saved]], set[str]]
+
+
+def names_kept(strategy: Strategy, saved: Sequence[Saved]) -> set[str]:
+    """The names that a strategy keeps. Raises: MismatchError if it gives none, or one text."""
+    names: object = strategy(saved)
+    if isinstance(names, str) or not isinstance(names, Collection):
+        raise errors.MismatchError(
+            f"checkpoint: {type(strategy).__name__} gives {names!r:.60}; a strategy gives "
+            "the names of the checkpoints that it keeps, as a set"
+        )
+    return {*names}
 
 
 @checked
@@ -118,7 +129,7 @@ class AnyOf:
     strategies: tuple[Strategy, ...]
 
     def __call__(self, saved: Sequence[Saved]) -> set[str]:
-        return set[str]().union(*(strategy(saved) for strategy in self.strategies))
+        return set[str]().union(*(names_kept(strategy, saved) for strategy in self.strategies))
 
 
 def best(strategy: Strategy, saved: Sequence[Saved]) -> Saved | None:

@@ -114,16 +114,23 @@ def chained(transforms: Iterable[Transformation], seed: int) -> Chain | None:
 
     Each place in the chain has its own seed, so that two equal ones draw different numbers.
     """
+    given = [*transforms]
     links = [
         _link(transform, randomness.derive(seed, "gradient transformation", place))
-        for place, transform in enumerate(transforms)
+        for place, transform in enumerate(given)
     ]
+    names = [getattr(transform, "__name__", type(transform).__name__) for transform in given]
     if not links:
         return None
 
     def transformed(gradients: Gradients, update: int) -> Gradients:
-        for link in links:
-            gradients = link(gradients, update)
+        for name, link in zip(names, links):
+            try:
+                gradients = link(gradients, update)
+            except Exception as error:
+                what = f"gradients: {name} cannot change gradients"
+                errors.explain(error, what, "leave it out")
+                raise
         if not isinstance(gradients, Gradients):
             remedy = "return gradients.replaced({name: tensor})"
             raise errors.MismatchError(f"gradients: the last one gives {gradients!r:.60}; {remedy}")

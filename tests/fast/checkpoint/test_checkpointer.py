@@ -172,6 +172,13 @@ def test_the_newest_stays_until_there_is_a_newer_one_whatever_the_strategy(tmp_p
     saver.close()
 
 
+@pytest.mark.parametrize("kept", [0.1, None, "step-1"])
+def test_a_strategy_that_gives_no_names_is_refused(tmp_path, kept):
+    saver = FileCheckpointer(tmp_path, lambda saved: kept)
+    message = message_of(errors.MismatchError, save, saver, 1)
+    assert message.startswith(f"checkpoint: function gives {kept!r}; a strategy gives the names")
+
+
 def test_between_two_writes_a_second_passes_and_close_writes_what_is_kept(
     tmp_path, rarely, written
 ):

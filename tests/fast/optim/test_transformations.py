@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from andiron import gradients
+from andiron import errors, gradients, metrics
 from andiron.gradients import Gradients
 from andiron.optim import (
     centralise, chained, clip_global_norm, clip_norm, clip_value, noise, transformations,
@@ -80,6 +80,12 @@ def test_a_chain_applies_its_transformations_in_order(order, update):
 
 def test_a_chain_of_none_is_none():
     assert chained([], seed=0) is None
+
+
+def test_what_cannot_change_gradients_is_named():
+    chain = chained([metrics.Loss()], seed=0)
+    message = message_of(errors.MismatchError, chain, some(), 0)
+    assert message.startswith("gradients: Loss cannot change gradients: ")
 
 
 def test_a_transformation_is_given_what_it_has_parameters_for():

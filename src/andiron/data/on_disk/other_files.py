@@ -75,7 +75,7 @@ def what(path: Path, start: bytes) -> str:
 def refuse_folder(path: Path) -> None:
     """Raises: DataError naming a folder that stands for a table, and how it becomes one."""
     if path.is_dir():
-        kind = "a folder; name a file"
+        kind = "a folder; name a file in data.path"
         if (path / "_delta_log").is_dir():
             kind = "a table of Delta; {elsewhere}"
         elif any(path.rglob("*.parquet")):

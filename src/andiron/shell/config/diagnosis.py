@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import yaml
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -45,6 +46,8 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
     lines, valid = _checked_alone(overrides, choices, "--multirun" in str(error))
     if isinstance(error, RecursionError):  # nothing can be composed
         return [*lines, resolution.message(error)]
+    if isinstance(error, yaml.MarkedYAMLError):  # in a file that is perhaps no choice of these
+        return [resolution.message(error)]
     reported = {*map(_option, lines)}
     # of a group with an unknown choice the options are unknown too
     valid = [text for text in valid if text.lstrip("+~").partition(".")[0] not in reported]
