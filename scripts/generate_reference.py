@@ -61,9 +61,11 @@ is an error. An option with the default `???` is required. Editors complete the 
 `conf/train.yaml` and of experiments with `conf/schema.json`.
 
 A value with a `_target_`, or a list of such values, replaces what stands there, and needs no `+`:
-`'loss={_target_: torch.nn.CrossEntropyLoss, label_smoothing: 0.1}'`, `'metrics.f1={_target_: parts.F1}'`,
-`'augmentation.torchvision.transform=[{_target_: torchvision.transforms.v2.RandomInvert}]'`. In a YAML
-file a mapping is merged with what stands there; `override /loss: null` among its `defaults` removes that.
+`'loss={_target_: torch.nn.CrossEntropyLoss, label_smoothing: 0.1}'`,
+`'metrics.f1={_target_: parts.F1}'`,
+`'augmentation.torchvision.transform=[{_target_: torchvision.transforms.v2.RandomInvert}]'`. In a
+YAML file a mapping is merged with what stands there; `override /loss: null` among its `defaults`
+removes that.
 
 `name=baseline` names a run: its folder ends with `-baseline`, and the name is in its log and in
 TensorBoard's HParams tab. It does not affect training.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def of_mask(classes: Any, numbers: Sequence[int], size: Sequence[int]) -> bytes:
+def of_mask(classes: Any, numbers: Sequence[int], size: tuple[int, int]) -> bytes:
     """A PNG of 8 or 16 bits with the number of the class of each pixel.
 
     The mask [height, width] is resized to the `size` (rows, columns), by the nearest pixel.
@@ -15,7 +15,8 @@ def of_mask(classes: Any, numbers: Sequence[int], size: Sequence[int]) -> bytes:
 
     dtype = numpy.uint8 if max(numbers) < 256 else numpy.uint16
     image = Image.fromarray(numpy.array(numbers, dtype)[classes.cpu().numpy()])
-    image.resize(size[::-1], Image.Resampling.NEAREST).save(written := io.BytesIO(), "PNG")
+    rows, columns = size
+    image.resize((columns, rows), Image.Resampling.NEAREST).save(written := io.BytesIO(), "PNG")
     return written.getvalue()
 
 

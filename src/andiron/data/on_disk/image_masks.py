@@ -70,7 +70,7 @@ class MaskedPictures:
     def numbers(self, index: int) -> list[int]:
         """The different numbers in a mask. Raises: DataError as `__getitems__`."""
         self._checked_size(index)
-        return image_decoding.of_mask(self.root / self.masks[index]).unique().tolist()
+        return sorted({*image_decoding.of_mask(self.root / self.masks[index]).flatten().tolist()})
 
     def _checked_size(self, index: int) -> tuple[int, int]:
         """The rows and columns of a picture, which its mask has too."""
@@ -100,8 +100,9 @@ class MaskedPictures:
         is_wrong = (classes == NO_CLASS) | (numbers != within)
         if is_wrong.any():
             known = (self.classes != NO_CLASS).nonzero().flatten().tolist()
+            wrong = sorted({*numbers[is_wrong].tolist()})
             raise errors.DataError(
-                f"{path}: has the number {readable.joined(numbers[is_wrong].unique().tolist())}, "
+                f"{path}: has the number {readable.joined(wrong)}, "
                 f"which is no class; there are {readable.joined(known)}: correct the mask, or give "
                 "each number a name: 'data.classes={0: background, ...}'"
             )
