@@ -44,8 +44,8 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
     left_out = {text[1:] for text in overrides if text[:1] == "~"}  # perhaps for a class
     choices = {name: group for name, group in groups(*conf_dirs).items() if name not in left_out}
     lines, valid = _checked_alone(overrides, choices, "--multirun" in str(error))
-    if isinstance(error, RecursionError):  # nothing can be composed
-        return [*lines, resolution.message(error)]
+    if isinstance(error, UnicodeDecodeError | RecursionError):  # nothing can be composed
+        return lines + (_unreadable(conf_dirs[1:], type(error)) or [resolution.message(error)])
     if isinstance(error, yaml.MarkedYAMLError):  # in a file that is perhaps no choice of these
         return [resolution.message(error)]
     reported = {*map(_option, lines)}
@@ -170,6 +170,19 @@ def _remedy(text: str, line: str, overrides: list[str], conf_dirs: list[Path]) -
 def _option(text: str) -> str:
     """The option that an override, or a line about a problem, begins with."""
     return text.partition(": ")[0].partition("=")[0].lstrip("+")
+
+
+def _unreadable(folders: list[Path], kind: type[Exception]) -> list[str]:
+    """A line for each file that cannot be read for this kind of reason: no text, or its depth."""
+    lines = []
+    for path in sorted(path for folder in folders for path in folder.rglob("*.yaml")):
+        try:
+            yaml.safe_load(path.read_text(encoding="utf-8") if path.is_file() else "")
+        except kind as problem:
+            lines.append(f"{path}: cannot be read: {problem}")
+        except (UnicodeDecodeError, RecursionError, yaml.YAMLError):
+            continue  # not the cause of this error
+    return lines
 
 
 def user_dirs(arguments: list[str]) -> list[Path]:
