@@ -70,6 +70,8 @@ class Recorder:
         target = code.co_name if code.co_name in (STEP, EVALUATION_STEP, WRITE) else None
         if target == WRITE and not call.function.endswith("Writer.write"):
             return
+        if target == EVALUATION_STEP and STEP not in self.frames:
+            return  # for the graph of the model, before the loop
         if self._is_training and target and target not in self.frames:
             self.frames[target] = list(self._above(frame))[::-1]
 

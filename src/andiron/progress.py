@@ -26,13 +26,6 @@ class Progress:
         """Moves to a place in an epoch, both counted from 0."""
         self.epoch, self.batch = epoch + 1, batch
 
-    def count(self, updates: int, batches: int) -> None:
-        """Counts an update by a number of batches, after which `updates` are completed."""
-        self.updates = updates
-        self.batch += batches
-        self.new_batches += batches
-        self.new_updates += 1
-
     def close_window(self) -> None:
         """Starts counting from a log point."""
         self.new_batches = self.new_updates = 0

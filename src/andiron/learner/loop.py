@@ -187,7 +187,10 @@ class Loop:
         kept = getattr(self._train, "has_own_memory", False)
         for item, batch in zip(updated.items, batches, strict=True):
             metric_log.train_tally.add(item, batch, is_kept=kept)
-        progress.count(at.updates, len(batches))
+        progress.updates = at.updates
+        progress.batch += len(batches)
+        progress.new_batches += len(batches)
+        progress.new_updates += 1
         if updated.readings is not None:
             metric_log.log_window(updated.readings, updated.histograms)
             self._agenda.logs.done(at.updates)

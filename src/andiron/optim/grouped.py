@@ -88,7 +88,9 @@ class GroupedOptimizer:
             name: (lr if group.schedule is None else group.schedule(updates)) * group.lr_scale
             for name, group in self.groups.items()
         }
-        return {n: rate for n, rate in self._rates.items() if n not in self._frozen}
+        if not self._frozen:
+            return self._rates
+        return {name: rate for name, rate in self._rates.items() if name not in self._frozen}
 
     def step(
         self,
