@@ -4,6 +4,7 @@ import ast
 import dataclasses
 import inspect
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -84,5 +85,6 @@ def test_the_writers_of_a_run_without_a_word_are_those_on_the_page():
 def test_the_signature_of_the_builder_shows_types_as_they_are_written():
     # in a process of its own: here the checks of shapes replace annotations by their values
     code = "import inspect, andiron.learner as l; print(inspect.signature(l.LearnerBuilder))"
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+    command, place = [sys.executable, "-c", code], {"PYTHONPATH": str(ROOT / "src")}
+    shown = subprocess.run(command, env=os.environ | place, capture_output=True, text=True).stdout
     assert "num_epochs: 'Count | None' = 10, " in shown and len(shown) < 800

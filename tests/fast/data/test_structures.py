@@ -12,7 +12,8 @@ from torch.utils.data import default_collate
 from andiron import errors
 from andiron.data import Batch, RawBatch, structures
 from andiron.data.batchers import ArrayBatcher
-from andiron.data.composed.torch_samples import collated, from_torch
+from andiron.data.composed.collating import collated
+from andiron.data.composed.torch_samples import from_torch
 from refusals import message_of
 
 CPU = torch.device("cpu")
@@ -169,7 +170,7 @@ def test_a_pair_with_a_list_of_numbers_has_a_tensor():
 def test_samples_that_make_no_batch_are_refused_by_the_field(samples, said):
     said_by = message_of(errors.MismatchError, from_torch(samples).__getitems__, [0, 1])
     assert f"list: its samples do not make a batch: {said}" in said_by
-    assert "give a collate function" in said_by
+    assert "or a collate function" in said_by
 
 
 def test_a_batcher_moves_other_structures_with_float64_as_float32():

@@ -30,7 +30,7 @@ def test_everything_is_tried_and_a_resume_is_compared(here):
     assert [resume["updates"] for resume in resumes] == [2]
     assert json.loads((folder / "straight" / "config.json").read_text())["debug"] is True
     latest = called(train.main, "resume=latest")
-    assert latest.code == 1 and "resume=latest: no run in outputs/????-??-??/*" in latest.errors
+    assert latest.code == 1 and "resume=latest: no run in outputs or multirun" in latest.errors
 
 
 def test_a_divergence_ends_the_run(here):

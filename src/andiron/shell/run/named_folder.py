@@ -11,6 +11,7 @@ from andiron.shell.run import run_record, status
 from andiron.shell.run.log_file import is_held
 
 OF_TRAINING = (Path("outputs"), Path("multirun"))
+OF_DEBUG = Path("outputs/debug")
 LEVELS, MOST_FOLDERS = 4, 2000  # that are searched for other runs, and folders of a level
 LATEST = "latest"
 
@@ -47,10 +48,11 @@ def absolute(path: str | Path) -> Path:
 def newest(option: str = "resume=") -> Path:
     """The folder of the run that was last started or resumed, below the current directory.
 
-    A run that ended before its first update does not count.
+    Runs of `debug=true`, and those that ended before their first update, do not count.
     Raises: RunFolderError if there is none, naming the `option` that is `latest`.
     """
-    folders = run_folders(filter(Path.is_dir, OF_TRAINING))
+    inside = [path for place in filter(Path.is_dir, OF_TRAINING) for path in _inner(place)]
+    folders = run_folders(path for path in inside if path != OF_DEBUG)
     paths = [Path.cwd() / path for path in (*(run.path for run in folders), *elsewhere())]
     # a status that a full disk cut off has no start time: that run counts as the oldest
     paths.sort(key=lambda path: str(status.read(RunFolder(path)).get("started", "")), reverse=True)

@@ -99,8 +99,11 @@ class Experiment:
         with self._closed_after(), ExitStack() as at_end:
             for loader in built.loaders:
                 at_end.callback(loader.close)
-            for _ in learner.steps(built.train, built.valid, built.test, more=built.more):
-                pass
+            for step in learner.steps(built.train, built.valid, built.test, more=built.more):
+                if not self._report.has_updated and step.kind in ("update", "skipped"):
+                    learner.wait()
+                    learner.interrupter.mark_begun()  # before: a signal meanwhile saves the run
+                    self._report.updated()
         return learner.model
 
     def resume(self, load: Callable[[], Path], at: Position) -> Path:
@@ -117,9 +120,7 @@ class Experiment:
             yield self
 
     def updated(self) -> None:
-        """After the first update: a signal from here on saves the run."""
-        self.learner.interrupter.mark_begun()
-        self._report.updated()
+        """The run has begun once metrics and observers have taken the first update: see `run`."""
 
     def end(self, note: str | None) -> None:
         """After the training, before the results."""
