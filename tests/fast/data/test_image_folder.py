@@ -352,16 +352,17 @@ def whole(root):
 
 
 @pytest.mark.parametrize("make, options, message", [
-    (of_two_parts, {}, "ROOT/test/beee: train/ has no such class; did you mean 'bee'?"),
+    (of_two_parts, {}, "ROOT/test/beee: the training data have no such class; did you mean 'bee'?"),
     (lambda root: None, {},
      "ROOT: no such folder; set data.path, or data.valid_sets, to one with a folder of images "
      "for each class"),
     (without_folders, {},
      "ROOT: has no folder of images; put the images of each class into one, such as "
      "ROOT/cat/1.png, or a table of their names and labels beside them: labels.csv, with the "
-     "columns file and label"),
+     "columns file and label; move the folder of a part without labels away"),
     (lambda root: fill(root, {"ant": 3}), {},
-     "ROOT: has one class, 'ant'; there is nothing to classify: add another"),
+     "ROOT: has one class, 'ant'; there is nothing to classify: add another; if its folders are "
+     "classes or parts, set data.path=ROOT/ant"),
     (lambda root: arranged(root, ["photos/train", "photos/test"]), {},
      "ROOT: has one class, 'photos'; there is nothing to classify: add another; if its folders are "
      "classes or parts, set data.path=ROOT/photos"),
@@ -405,7 +406,7 @@ def test_labels_made_of_others_are_named_and_their_table_is_not_ignored(
     (root / "other.txt").write_text("no picture")
     with caplog.at_level(logging.INFO, "andiron"):
         assert {*load(root, test=0.25).facts["class_names"]} == {*classes}
-    assert f"{root}: ignored 1 file that is not an image: other.txt" in caplog.messages
+    assert f"{root}: ignored files that are not images: 1, such as other.txt" in caplog.messages
     named = [message for message in caplog.messages if "several labels" in message]
     assert len(named) == bool(tags)
     assert not tags or f"labels.csv: labels such as {tags!r}" in named[0]
@@ -442,14 +443,15 @@ def test_other_files_are_ignored_and_counted_and_hidden_ones_passed_over(root, c
     with caplog.at_level(logging.INFO, "andiron"):
         after = load(root)
     assert caplog.messages == [
-        f"{root}: ignored 2 files that are not images, such as bee/deep/a.csv"
+        f"{root}: ignored files that are not images: 2, such as bee/deep/a.csv"
     ]
     assert after.fingerprint == before.fingerprint
     (root / "bee" / "z.txt").unlink()
     caplog.clear()
     with caplog.at_level(logging.INFO, "andiron"):
         load(root)
-    assert caplog.messages == [f"{root}: ignored 1 file that is not an image: bee/deep/a.csv"]
+    ignored = "ignored files that are not images: 1, such as bee/deep/a.csv"
+    assert caplog.messages == [f"{root}: {ignored}"]
 
 
 def truncate(file):
@@ -574,9 +576,8 @@ def test_images_decoded_once_are_read_twice_and_decoded_once(root, caplog, monke
     monkeypatch.setattr(image_decoding, "of_file", counted)
     with caplog.at_level(logging.INFO, "andiron"):
         splits = load(root, decoded="once", max_unreadable=2, scan=True)
-    assert sorted(made) == sorted(names) and len(caplog.messages) == 3
-    assert caplog.messages[0] == f"{root}: reading all 21 images, for their checksum"
-    assert caplog.messages[1].startswith("decoding 21 images once, into ")
+    assert sorted(made) == sorted(names) and len(caplog.messages) == 2
+    assert caplog.messages[0].startswith("decoding 21 images once, into ")
     assert [splits.train.sample_name(place) for place in range(3)] == [
         load(root, max_unreadable=2).train.sample_name(place) for place in range(3)
     ]
@@ -670,15 +671,7 @@ def test_images_are_decoded_once_and_read_from_their_file_then(root, monkeypatch
     assert again.fingerprint == first.fingerprint
     assert torch.equal(everything(again.test).inputs, everything(first.test).inputs)
     assert cached(root) == names
-    assert [name.rpartition(".")[2] for name in names] == ["safetensors", "json"]
-
-
-def test_the_note_of_an_earlier_version_still_leads_to_the_file(root, monkeypatch):
-    first = load(root, decoded="once")
-    (note,) = (root / ".andiron").glob("listing-*.json")
-    note.write_text(json.dumps({"sha256": json.loads(note.read_text())["sha256"]}))
-    monkeypatch.setattr(image_decoding, "of_file", no_decoding)
-    assert load(root, decoded="once").fingerprint == first.fingerprint
+    assert [name.rpartition(".")[2] for name in names] == ["json", "safetensors"]
 
 
 def test_the_file_is_safetensors_of_inputs_and_targets(root):

@@ -134,6 +134,14 @@ def test_every_layout_gives_the_same_pairs(tmp_path, layout):
         assert torch.equal(pixels, by_stem[stem][0]) and torch.equal(mask, by_stem[stem][1])
 
 
+def test_the_pictures_of_a_group_are_in_one_part(tmp_path):
+    splits = load(fill(tmp_path), split={"group": "(.)[.]bmp$"})
+    parts = splits.train, splits.valid, splits.test
+    numbers = [[part.sample_name(row)[-5] for row in range(len(part))] for part in parts]
+    assert sorted(sum(numbers, [])) == sorted("01234" * 2)
+    assert sum(len({*of_part}) for of_part in numbers) == 5 and all(numbers)
+
+
 @pytest.mark.parametrize("order", ["part first", "kind first"])
 def test_folders_of_parts_are_the_parts(tmp_path, order):
     for part in ("train", "val", "test"):
@@ -200,12 +208,12 @@ def damage(root, fault):
 CLASSES = {"classes": ["ground", "road", "car"]}
 FAULTS = [
     ("missing", {}, "1 of 10 pictures have no mask, such as images/3.bmp; the mask of a.jpg "),
-    ("size", {}, "masks/3.png: has 9x12 pixels, and its picture images/3.bmp has 20x12; "),
-    ("size", CLASSES, "masks/3.png: has 9x12 pixels, and its picture images/3.bmp has 20x12; "),
+    ("size", {}, "images/3.bmp: has 20x12 pixels, its mask "),
+    ("size", CLASSES, "masks/3.png has 9x12, and the size of the data is 20x12; give each "),
     ("number", CLASSES, "masks/3.png: has the number 9, which is no class; there are 0, 1, 2, 255"),
-    ("colours", {}, "masks/3.png: a picture of mode RGB, and a mask has one whole number"),
-    ("jpeg", {}, "masks/3.jpg: JPEG changes the numbers of a mask"),
-    ("other picture", {}, "images/3.bmp: has 8x8 pixels, and the first picture has 20x12; "),
+    ("colours", {}, "masks/3.png: PNG of mode RGB, and a mask has one exact number"),
+    ("jpeg", {}, "masks/3.jpg: JPEG of mode L, and a mask has one exact number"),
+    ("other picture", {}, "has 8x8, and the size of the data is 20x12; "),
     ("truncated", {}, "masks/3.png: cannot be read as an image"),
     ("", {"images": "pictures"}, "pictures: 0 of 0 pictures have no mask; "),
     ("", {"classes": ["all"]}, "the classes are 0; there should be 2 to 256"),

@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 
 from andiron import errors
-from andiron.data.on_disk import stored
+from andiron.data.on_disk import image_decoding, stored
 from andiron.data.on_disk.image_decoding import ImageFolderDataset
 from andiron.data.splitting import fingerprint
 from andiron.disk import files, guarded_folders
 from andiron.plain.long_loops import watched
 from andiron.serialization import safetensors_codec
 
-VERSION = 1  # of the decoding; each version has its own files
+VERSION = 2  # of the decoding; each version has its own files
 AT_ONCE = 64  # images that the threads decode together, all in memory at once
 RACY_NS = 2_000_000_000  # a younger file may change without a new time stamp
 log = logging.getLogger("andiron")
@@ -34,33 +34,23 @@ def decoded(
     sizes and bytes of the readable ones.
 
     The safetensors file has `inputs` [size, channels, height, width] of bytes, and `targets`. It is
-    written atomically, image by image, in constant memory. Its name depends on the content of all
-    images and the shape; names, sizes and modification times tell whether the content changed.
+    written atomically, image by image, in constant memory. Its name depends on the names, sizes and
+    modification times of all images, and on the shape.
     Raises: DataError if the file cannot be written, or is damaged.
     """
-    stats = {name: images.stat(name) for name in images.names}
-    listing = _content(stats, {name: stat.st_mtime_ns for name, stat in stats.items()})
-    note, before_ns, digests = cache / f"listing-{listing[:16]}.json", time.time_ns(), None
-    if note.is_file():
-        known = files.read_json(note)
-    else:
-        log.info("%s: reading all %d images, for their checksum", images.root, len(images))
-        hashed = in_threads(lambda name: fingerprint.of_file(images.root / name), images.names)
-        digests = dict(zip(images.names, hashed))
-        known = {"whole": _content(stats, digests)}
-    whole = known.get("whole") or known["sha256"]  # the note of an earlier version
+    young = time.time_ns() - RACY_NS
+    stats = {name: image_decoding.stat(images.root / name) for name in images.names}
+    times = (
+        stat.st_mtime_ns if stat.st_mtime_ns < young else fingerprint.of_file(images.root / name)
+        for name, stat in stats.items()
+    )
     form = f"{VERSION}/{images.size}/{images.channels}"
     options = map(str, sorted(images.resizing.items()))
-    key = fingerprint.of_texts([whole, form, *options])[:16]
-    file, problems = cache / f"images-{key}.safetensors", cache / f"unreadable-{key}.json"
-    if not file.is_file():
-        _write_into(cache, lambda: _decode(images, file, problems))
-    unreadable = files.read_json(problems) if problems.is_file() else {}
-    if digests is not None:
-        readable = {name: digest for name, digest in digests.items() if name not in unreadable}
-        known["sha256"] = _content(stats, readable)
-        if max(stat.st_mtime_ns for stat in stats.values()) < before_ns - RACY_NS:
-            _write_into(cache, lambda: files.write_json(note, known))
+    key = fingerprint.of_texts([_content(stats, times), form, *options])[:16]
+    file, note = cache / f"images-{key}.safetensors", cache / f"images-{key}.json"
+    if not (file.is_file() and note.is_file()):
+        _write(images, stats, file, note)
+    described = files.read_json(note)
     try:
         arrays = stored.arrays_in(file)
         dataset = stored.StoredDataset(arrays["inputs"], arrays["targets"], names=images.names)
@@ -68,7 +58,7 @@ def decoded(
         raise errors.DataError(
             f"{file}: the decoded images are damaged; remove the file to decode them again"
         ) from error
-    return dataset, unreadable, known["sha256"]
+    return dataset, described["unreadable"], described["sha256"]
 
 
 def all_decoded(images: ImageFolderDataset) -> Iterator[tuple[str, Tensor | str]]:
@@ -84,15 +74,26 @@ def in_threads(function: Callable[[Any], object], images: Sequence[object]) -> I
             yield from threads.map(function, images[start : start + AT_ONCE])
 
 
-def _content(stats: Mapping[str, os.stat_result], digests: Mapping[str, object]) -> str:
-    """SHA-256 over the names, sizes and digests, or times, of these files."""
+def of_sizes(root: Path, names: Sequence[str]) -> str:
+    """SHA-256 over the names and sizes of files below `root`. Raises: DataError if one is gone."""
     return fingerprint.of_texts(
-        f"{name}\0{stats[name].st_size}\0{digest}\n" for name, digest in digests.items()
+        f"{name}\0{image_decoding.stat(root / name).st_size}\n"
+        for name in watched(names, f"{root}: sizes of images", len(names))
     )
 
 
-def _decode(images: ImageFolderDataset, file: Path, problems: Path) -> None:
-    """Writes all images to `file`, and why some are unreadable to `problems`."""
+def _content(stats: Mapping[str, os.stat_result], digests: Iterable[object]) -> str:
+    """SHA-256 over the names, sizes and digests, or times, of these files."""
+    return fingerprint.of_texts(
+        f"{name}\0{stat.st_size}\0{digest}\n"
+        for (name, stat), digest in zip(stats.items(), digests, strict=True)
+    )
+
+
+def _write(
+    images: ImageFolderDataset, stats: Mapping[str, os.stat_result], file: Path, note: Path
+) -> None:
+    """Writes all images to `file`; their checksum, and why some are unreadable, to `note`."""
     log.info("decoding %d images once, into %s", len(images), file)
     shape = [images.channels, images.size, images.size]
     unreadable: dict[str, str] = {}
@@ -104,21 +105,19 @@ def _decode(images: ImageFolderDataset, file: Path, problems: Path) -> None:
                 unreadable[name] = pixels
                 pixels = torch.zeros(shape, dtype=torch.uint8)
             yield pixels
-        if unreadable:
-            files.write_json(problems, unreadable)
 
     number = len(images)
     shapes = {"targets": (torch.int64, [number]), "inputs": (torch.uint8, [number, *shape])}
-    files.write_pieces(file, safetensors_codec.pieces(shapes, rows()))
-
-
-def _write_into(cache: Path, write: Callable[[], None]) -> None:
     try:
-        guarded_folders.check_writing(cache)
-        cache.mkdir(parents=True, exist_ok=True)
-        write()
+        guarded_folders.check_writing(file.parent)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        files.write_pieces(file, safetensors_codec.pieces(shapes, rows()))
+        readable = {name: stat for name, stat in stats.items() if name not in unreadable}
+        paths = [images.root / name for name in readable]
+        sha256 = _content(readable, in_threads(fingerprint.of_file, paths))
+        files.write_json(note, {"sha256": sha256, "unreadable": unreadable})
     except OSError as error:
         raise errors.DataError(
-            f"{cache}: cannot be written to ({error.strerror}); name another folder with "
+            f"{file.parent}: cannot be written to ({error.strerror}); name another folder with "
             "data.cache, make room, or decode the images at every batch: data.decoded=workers"
         ) from error

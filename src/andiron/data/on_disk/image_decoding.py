@@ -26,6 +26,7 @@ MODES = {1: "L", 3: "RGB"}  # Pillow's names, by the number of channels
 REMEDY = "; replace the file or remove it"
 SKIPPING = "; data.scan=true lists all such files, data.max_unreadable=1 skips one"
 WIDE = ("I", "F")  # prefixes of Pillow's names for more than 8 bits a channel
+NEAREST = 0  # Pillow's number of the filter
 WHITE = 2**16 - 1  # of 16 bits
 DEFAULT = Resizing()
 ROTATION, LAST_UPRIGHT = 274, 4  # the EXIF tag, and the last of its values with upright sides
@@ -65,14 +66,6 @@ class ImageFolderDataset:
         """The file of a sample, below the folder."""
         return self.names[index]
 
-    def stat(self, name: str) -> os.stat_result:
-        """The size and the times of a file.
-
-        Raises: DataError if there is none, as of a link to a file that is gone.
-        """
-        with _readable(str(self.root / name)):
-            return (self.root / name).stat()
-
     def decoded(self, name: str) -> Tensor:
         """The image in one file."""
         shape = self.channels, self.size, self.size
@@ -104,9 +97,7 @@ def of_file(
     image must already have that size.
     Raises: DataError if it is not a whole image, or has values outside of these ranges.
     """
-    from PIL import Image  # 40 ms, so only a folder of images imports it
-
-    with _readable(str(path)), files.opened(path) as file, Image.open(file) as image:
+    with _opened(path) as image:
         return _pixels(image, shape, resizing)
 
 
@@ -126,20 +117,16 @@ def of_mask(
     With a `shape` [rows columns] other than its own, both sides are resized, by the nearest pixel.
     Raises: DataError if it has no exact number for each pixel, as colours and JPEG have.
     """
-    from PIL import Image
-
-    with _readable(str(path)), files.opened(path) as file, Image.open(file) as image:
-        if image.mode not in ("1", "L", "P") and not image.mode.startswith("I"):
+    with _opened(path) as image:
+        is_exact = image.mode in ("1", "L", "P") or image.mode.startswith("I")
+        if not is_exact or image.format == "JPEG":
             raise errors.DataError(
-                f"{path}: a picture of mode {image.mode}, and a mask has one whole number for each "
-                "pixel, its class: save it as PNG of 8 or 16 bits, with a number for each colour"
-            )
-        if image.format == "JPEG":
-            raise errors.DataError(
-                f"{path}: JPEG changes the numbers of a mask; make the mask again, as PNG"
+                f"{path}: {image.format} of mode {image.mode}, and a mask has one exact number for "
+                "each pixel, its class: make it again as PNG of 8 or 16 bits, not as colours or "
+                "JPEG"
             )
         rows, columns = shape or image.size[::-1]
-        values = np.array(image.resize((columns, rows), Image.Resampling.NEAREST), dtype=np.int32)
+        values = np.array(image.resize((columns, rows), NEAREST), dtype=np.int32)
         is_negative = image.mode == "1" and _is_inverted(image)
         return torch.from_numpy(1 - values if is_negative else values)
 
@@ -149,12 +136,27 @@ def size_of(path: Path) -> tuple[int, int]:
 
     Raises: DataError as `of_file`.
     """
-    from PIL import Image
-
-    with _readable(str(path)), files.opened(path) as file, Image.open(file) as image:
+    with _opened(path) as image:
         columns, rows = image.size
         is_lying = image.getexif().get(ROTATION, 1) > LAST_UPRIGHT
         return (columns, rows) if is_lying else (rows, columns)
+
+
+def stat(path: Path) -> os.stat_result:
+    """The size and the times of a file.
+
+    Raises: DataError if there is none, as of a link to a file that is gone.
+    """
+    with _readable(str(path)):
+        return path.stat()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    from PIL import Image  # 40 ms, so only a folder of images imports it
+
+    with _readable(str(path)), files.opened(path) as file, Image.open(file) as image:
+        yield image
 
 
 @contextmanager

@@ -1,10 +1,12 @@
 """Images in a folder for each class."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
+
+from torch import Tensor
 
 from andiron import errors
 from andiron.data.batchers import ImageBatcher
@@ -16,7 +18,6 @@ from andiron.data.splitting import fingerprint, splits
 from andiron.data.splitting.divided_rows import Division, Option, Parts, columns_of
 from andiron.data.splitting.splits import Splits
 from andiron.plain import readable
-from andiron.plain.long_loops import watched
 from andiron.ranges import (
     Count, Index, Proportion, Resizing, ResizingOption, Seed, SetName, SplitOption,
     Validation,
@@ -86,18 +87,11 @@ def image_folder(
     facts |= {"class_names": names} | ({"resizing": resizing} if resizing else {})
     if whole.skipped:
         facts["unreadable_files"] = whole.skipped
-    division = division_of(whole.tree, split)
-    of_rows = partial(
-        splits.of_parts,
-        whole.dataset.subset,
-        name=whole.tree.root.name,
-        batcher=BATCHERS[channels],
-        facts=facts,
-        fingerprint=whole.checksum,
-        division=division,
-    )
-    parts = parts_of(whole.tree, division, valid, test, split_seed)
-    return splits.with_sets(splits.of_rows(of_rows, parts), valid_sets, read_set)
+    made = divided(
+        whole.tree, split, valid, test, split_seed,
+        subset=whole.dataset.subset, facts=facts, fingerprint=whole.checksum,
+    )  # fmt: skip
+    return splits.with_sets(made, valid_sets, read_set)
 
 
 class _Images(NamedTuple):
@@ -124,11 +118,8 @@ def _read(
         dataset, unreadable, checksum = image_cache.decoded(images, folder)
     else:
         unreadable = _unreadable(images) if is_scanned else {}
-        checksum = fingerprint.of_texts(
-            f"{name}\0{images.stat(name).st_size}\n"
-            for name in watched(tree.names, f"{root}: sizes of images", len(tree.names))
-            if name not in unreadable
-        )  # fmt: skip
+        names = [name for name in tree.names if name not in unreadable]
+        checksum = image_cache.of_sizes(root, names)
     if tree.labels:
         labels = (f"{name}\0{label}\n" for name, label in tree.labels.items())
         checksum = fingerprint.of_texts([checksum, *labels])
@@ -175,28 +166,25 @@ def _warn_of_copies(tree: image_tree.ImageTree) -> None:
             )  # fmt: skip
 
 
-def division_of(tree: image_tree.ImageTree, split: Option) -> Division:
-    """The images, to be divided by the option `split`."""
-    values = [value for column in columns_of(split) for value in tree.values(column)]
-    return Division(
-        len(tree.names), split, tree.targets, values,
-        series=tree.targets, row_name=lambda row: str(tree.root / tree.names[row]),
-    )  # fmt: skip
+def divided(
+    tree: image_tree.ImageTree, split: Option, valid: Validation, test: float, split_seed: int,
+    *, subset: Callable[[Tensor], Dataset], facts: Mapping[str, Any], **described: Any,
+) -> Splits:  # fmt: skip
+    """The images of a tree: each part from its folder, or a fraction of train as `split` says.
 
-
-def parts_of(
-    tree: image_tree.ImageTree, division: Division, valid: Validation, test: float, split_seed: int
-) -> Parts:
-    """The indices of each part, from its folder or a fraction of train.
-
+    `subset` gives the data set of some rows; `described` are further fields of `Splits`.
     Raises: DataError as `Division.parts`, and for a group that is in two folders of parts.
     """
+    division = Division(
+        len(tree.names), split, tree.targets if tree.class_names else None,
+        [value for column in columns_of(split) for value in tree.values(column)],
+        series=tree.targets, row_name=lambda row: str(tree.root / tree.names[row]),
+    )  # fmt: skip
     every, *_ = tree.indices.values()  # of train, or of all
     if division.column is not None:
-        of_parts = {part: rows.tolist() for part, rows in tree.indices.items()}
         division.check_apart({
-            str(tree.root / part): {division.values[row] for row in rows}
-            for part, rows in of_parts.items()
+            str(tree.root / part): {division.values[row] for row in rows.tolist()}
+            for part, rows in tree.indices.items()
         })  # fmt: skip
     parts = division.parts(
         valid=None if "valid" in tree.indices and valid != "test" else valid,
@@ -205,6 +193,14 @@ def parts_of(
         rows=every,
     )
     held_out = tree.indices.get("test", parts.test)
-    if valid == "test":
-        return Parts(parts.train, held_out, held_out)
-    return Parts(parts.train, tree.indices.get("valid", parts.valid), held_out)
+    validation = held_out if valid == "test" else tree.indices.get("valid", parts.valid)
+    make = partial(
+        splits.of_parts,
+        subset,
+        name=tree.root.name,
+        batcher=BATCHERS[facts["input_shape"][0]],
+        facts=facts,
+        division=division,
+        **described,
+    )
+    return splits.of_rows(make, Parts(parts.train, validation, held_out))

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path, PurePath
 from typing import Literal
 
@@ -17,11 +16,13 @@ from andiron.data.on_disk import (
     image_cache, image_decoding, image_folder, image_labels, image_tree,
 )  # fmt: skip
 from andiron.data.on_disk.image_tree import ImageTree
-from andiron.data.splitting import fingerprint, splits
+from andiron.data.splitting import splits
 from andiron.data.splitting.splits import Splits
 from andiron.outputs import IGNORED
 from andiron.plain import readable
-from andiron.ranges import Count, Index, Proportion, Resizing, Seed, SetName, Validation
+from andiron.ranges import (
+    Count, Index, Proportion, Resizing, Seed, SetName, SplitOption, Validation,
+)  # fmt: skip
 from andiron.recording import keep_arguments
 
 NO_CLASS = -1
@@ -37,76 +38,67 @@ class MaskedPictures:
     """Picture files and their masks by index, decoded batch by batch, in worker processes too."""
 
     root: Path
-    names: tuple[str, ...]
-    masks: tuple[str, ...]
+    pairs: tuple[tuple[str, str], ...]  # a picture and its mask, below the root
     shape: tuple[int, int, int]
     is_resized: bool
-    classes: Int16[Tensor, " numbers"]  # by number in a mask; or IGNORED, or NO_CLASS
+    classes: Int16[Tensor, " numbers"]  # by number in a mask; or IGNORED, or NO_CLASS as the last
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self.pairs)
 
     def __getitems__(self, indices: Indices) -> RawBatch:
         """The samples at `indices`, in this order: pictures, and a class or IGNORED of each pixel.
 
         Raises: DataError naming the file that cannot be read, or does not fit.
         """
-        chosen = torch.as_tensor(indices).tolist()
-        pictures = [self._picture(index) for index in chosen]
-        return RawBatch(torch.stack(pictures), torch.stack([self._mask(index) for index in chosen]))
+        samples = [self._sample(index) for index in torch.as_tensor(indices).tolist()]
+        return RawBatch(*map(torch.stack, zip(*samples, strict=True)))
 
     def sample_name(self, index: int) -> str:
         """The picture of a sample, below the folder."""
-        return self.names[index]
+        return self.pairs[index][0]
 
     def subset(self, indices: Indices) -> "MaskedPictures":
         """A data set of the samples at `indices`."""
         chosen = torch.as_tensor(indices).tolist()
-        names, masks = (
-            tuple(files[index] for index in chosen) for files in (self.names, self.masks)
-        )
-        return replace(self, names=names, masks=masks)
+        return replace(self, pairs=tuple(self.pairs[index] for index in chosen))
+
+    def checksum(self) -> str:
+        """SHA-256 over the names and sizes of the files, to compare data sets."""
+        pictures, masks = zip(*self.pairs, strict=True)
+        return image_cache.of_sizes(self.root, [*pictures, *masks])
 
     def numbers(self, index: int) -> list[int]:
         """The different numbers in a mask. Raises: DataError as `__getitems__`."""
-        self._checked_size(index)
-        return sorted({*image_decoding.of_mask(self.root / self.masks[index]).flatten().tolist()})
+        _, mask = self._checked(index)
+        return torch.unique(image_decoding.of_mask(mask)).tolist()
 
-    def _checked_size(self, index: int) -> tuple[int, int]:
-        """The rows and columns of a picture, which its mask has too."""
-        path = self.root / self.masks[index]
-        own, size = map(image_decoding.size_of, (path, self.root / self.names[index]))
-        if own != size:
+    def _checked(self, index: int) -> list[Path]:
+        """The files of a picture and its mask, which have one size."""
+        files = [self.root / name for name in self.pairs[index]]
+        size, of_mask = map(image_decoding.size_of, files)
+        wanted = size if self.is_resized else self.shape[1:]
+        if not size == of_mask == wanted:
+            shown = [f"{columns}x{rows}" for rows, columns in (size, of_mask, wanted)]
             raise errors.DataError(
-                f"{path}: has {_in_words(own)} pixels, and its picture {self.names[index]} has "
-                f"{_in_words(size)}; give the mask of this picture, in its size"
+                f"{files[0]}: has {shown[0]} pixels, its mask {files[1]} has {shown[1]}, and the "
+                f"size of the data is {shown[2]}; give each picture a mask of its size, and resize "
+                f"pictures of several sizes to a square: data.size={max(size)}"
             )
-        return size
+        return files
 
-    def _picture(self, index: int) -> Tensor:
-        path, size = self.root / self.names[index], self._checked_size(index)
-        if not self.is_resized and size != self.shape[1:]:
-            raise errors.DataError(
-                f"{path}: has {_in_words(size)} pixels, and the first picture has "
-                f"{_in_words(self.shape[1:])}; resize all to a square: data.size={max(size)}"
-            )
-        return image_decoding.of_file(path, self.shape, SQUASHED)
-
-    def _mask(self, index: int) -> Int16[Tensor, "height width"]:
-        path = self.root / self.masks[index]
-        numbers = image_decoding.of_mask(path, self.shape[1:])
-        within = numbers.clamp(0, LARGEST)
-        classes = self.classes[within]
-        is_wrong = (classes == NO_CLASS) | (numbers != within)
-        if is_wrong.any():
+    def _sample(self, index: int) -> tuple[Tensor, Int16[Tensor, "height width"]]:
+        picture, mask = self._checked(index)
+        numbers = image_decoding.of_mask(mask, self.shape[1:])
+        classes = self.classes[numbers.clamp(-1, LARGEST + 1)]
+        if len(wrong := torch.unique(numbers[classes == NO_CLASS])):
             known = (self.classes != NO_CLASS).nonzero().flatten().tolist()
-            wrong = sorted({*numbers[is_wrong].tolist()})
             raise errors.DataError(
-                f"{path}: has the number {readable.joined(wrong)}, "
+                f"{mask}: has the number {readable.joined(wrong.tolist())}, "
                 f"which is no class; there are {readable.joined(known)}: correct the mask, or give "
                 "each number a name: 'data.classes={0: background, ...}'"
             )
-        return classes
+        return image_decoding.of_file(picture, self.shape, SQUASHED), classes
 
 
 @keep_arguments
@@ -124,6 +116,7 @@ def image_masks(
     valid: Validation,
     test: Proportion,
     split_seed: Seed,
+    split: SplitOption | None = None,
     valid_sets: dict[SetName, str] | None = None,
 ) -> Splits:
     """The pictures in `path`/`images`, at any depth, each with its mask in `path`/`masks`.
@@ -131,7 +124,9 @@ def image_masks(
     The mask of a.jpg is a.png, or another format without loss; with a `suffix` a<suffix>.png. If
     there is a folder `path`/train, or another of that meaning, the two folders are in each part's,
     or the parts' folders in the two; else a fraction `test` of the pictures is held out, and a
-    fraction `valid` of the rest. A `table` in `path` has pairs instead, in columns image and mask.
+    fraction `valid` of the rest. `split` divides them in another way: see `Division`; its column is
+    a regular expression, as of `image_folder`. A `table` in `path` has pairs instead, in columns
+    image and mask.
     A mask has a number for each pixel, in 1, 8 or 16 bits, or as the index of a colour of its
     palette. `classes` are the names of 0, 1, ..., or names by number; by default all numbers in the
     masks are classes, which are read for that before the run. Pixels with the number `ignored`
@@ -144,16 +139,16 @@ def image_masks(
     """
 
     def read(folder: Path) -> tuple[ImageTree, MaskedPictures]:
-        tree, files = _pairs(folder, images, masks, suffix, table)
+        tree, pairs = _pairs(folder, images, masks, suffix, table)
         rows, columns = (size, size) if size else image_decoding.size_of(folder / tree.names[0])
         shape = channels, rows, columns
-        return tree, MaskedPictures(folder, tree.names, files, shape, size is not None, by_number)
+        return tree, MaskedPictures(folder, pairs, shape, size is not None, by_number)
 
     def read_set(folder: str) -> tuple[Dataset, str]:
         _, further = read(Path(folder).absolute())
-        return replace(further, classes=dataset.classes), _checksum(further)
+        return replace(further, classes=dataset.classes), further.checksum()
 
-    by_number = torch.full((LARGEST + 1,), NO_CLASS, dtype=torch.int16)
+    by_number = torch.full((LARGEST + 2,), NO_CLASS, dtype=torch.int16)
     tree, dataset = read(Path(path).absolute())
     names = _names(classes, ignored, dataset)
     if ignored is not None and ignored not in names:
@@ -163,19 +158,12 @@ def image_masks(
         "input_shape": dataset.shape, "target_shape": dataset.shape[1:], "num_classes": len(names),
         "class_names": [*names.values()], "class_numbers": [*names], "resizing": {**SQUASHED},
     }  # fmt: skip
-    division = image_folder.division_of(tree, None)
-    of_rows = partial(
-        splits.of_parts,
-        dataset.subset,
-        name=tree.root.name,
-        batcher=image_folder.BATCHERS[channels],
-        facts=facts,
-        fingerprint=_checksum(dataset),
+    made = image_folder.divided(
+        tree, split, valid, test, split_seed,
+        subset=dataset.subset, facts=facts, fingerprint=dataset.checksum(),
         evaluation_batch_size=1,  # as many as in training: a picture has many targets
-        division=division,
-    )
-    parts = image_folder.parts_of(tree, division, valid, test, split_seed)
-    return splits.with_sets(splits.of_rows(of_rows, parts), valid_sets, read_set)
+    )  # fmt: skip
+    return splits.with_sets(made, valid_sets, read_set)
 
 
 def _names(
@@ -188,7 +176,7 @@ def _names(
     Raises: DataError if there are fewer than two, or the masks have too many.
     """
     if isinstance(classes, Mapping):
-        names = {int(number): classes[number] for number in sorted(classes, key=int)}
+        names = dict(sorted((int(number), name) for number, name in classes.items()))
     elif classes is not None:
         names = dict(enumerate(classes))
     else:
@@ -211,28 +199,24 @@ def _names(
 
 def _pairs(
     root: Path, images: str, masks: str, suffix: str, table: str | None
-) -> tuple[ImageTree, tuple[str, ...]]:
-    """The pictures below `root` by part, and the mask of each."""
+) -> tuple[ImageTree, tuple[tuple[str, str], ...]]:
+    """The pictures below `root` by part, each with its mask."""
     if table is not None:
         parts = {"": _in_table(root, table)}
-    elif outer := image_tree.parts_below(root):
-        parts = {
-            part: _beside(root, f"{folder}/{images}", f"{folder}/{masks}", suffix)
-            for part, folder in outer.items()
-        }
     else:
-        inner = image_tree.parts_below(root / images) if (root / images).is_dir() else {}
-        parts = {
-            part: _beside(root, f"{images}/{folder}", f"{masks}/{folder}", suffix)
-            for part, folder in inner.items()
-        } or {"": _beside(root, images, masks, suffix)}
+        folders = {"": (images, masks)}
+        if outer := image_tree.parts_below(root):
+            folders = {part: (f"{at}/{images}", f"{at}/{masks}") for part, at in outer.items()}
+        elif (root / images).is_dir() and (inner := image_tree.parts_below(root / images)):
+            folders = {part: (f"{images}/{at}", f"{masks}/{at}") for part, at in inner.items()}
+        parts = {part: _beside(root, *both, suffix) for part, both in folders.items()}
     pairs: dict[str, str] = {}
     indices = {}
     for part, of_part in parts.items():
         indices[part] = torch.arange(len(pairs), len(pairs) + len(of_part))
         pairs |= of_part
     targets = torch.zeros(len(pairs), dtype=torch.long)  # divided at random
-    return ImageTree(root, tuple(pairs), targets, (), indices), tuple(pairs.values())
+    return ImageTree(root, tuple(pairs), targets, (), indices), tuple(pairs.items())
 
 
 def _beside(root: Path, images: str, masks: str, suffix: str) -> dict[str, str]:
@@ -271,16 +255,3 @@ def _in_table(root: Path, table: str) -> dict[str, str]:
             )
         pairs[image] = mask
     return pairs
-
-
-def _checksum(pictures: MaskedPictures) -> str:
-    """SHA-256 over the names and sizes of the files, to compare data sets."""
-    return fingerprint.of_texts(
-        f"{name}\0{(pictures.root / name).stat().st_size}\n"
-        for name in (*pictures.names, *pictures.masks)
-    )
-
-
-def _in_words(size: Sequence[int]) -> str:
-    rows, columns = size
-    return f"{columns}x{rows}"

@@ -78,7 +78,7 @@ def find(root: Path) -> ImageTree:
     with other suffixes, which are logged.
     Raises: DataError if the folder is missing, has fewer than two classes, or one without images.
     """
-    return _tree(root, parts_below(root) or {"": ""}, why="train/ has no such class")
+    return _tree(root, parts_below(root) or {"": ""})
 
 
 def find_set(root: Path, class_names: Sequence[str]) -> ImageTree:
@@ -86,7 +86,7 @@ def find_set(root: Path, class_names: Sequence[str]) -> ImageTree:
 
     Raises: DataError as `find`, and for another class.
     """
-    return _tree(root, {"": ""}, class_names, "the training data have no such class")
+    return _tree(root, {"": ""}, class_names)
 
 
 def images_below(folder: Path) -> list[Path]:
@@ -151,11 +151,10 @@ def _by_class(root: Path, folder: Path, ignored: list[str]) -> tuple[ImagesOf, i
         ignored[:] = {*ignored} - {table.relative_to(root).as_posix()}
         return image_labels.read(table, images)
     if not folders:
-        away = "; without labels, move the folder away" if folder != root else ""
         raise errors.DataError(
             f"{folder}: has no folder of images; put the images of each class into one, such as "
             f"{folder / 'cat' / '1.png'}, or a table of their names and labels beside them: "
-            f"{image_labels.EXAMPLE}{away}"
+            f"{image_labels.EXAMPLE}; move the folder of a part without labels away"
         )
     _warn_of_parts(folder, folders)
     images_of = {name: sorted(files_in(root, folder / name, ignored)) for name in folders}
@@ -178,9 +177,7 @@ def _warn_of_parts(folder: Path, classes: Sequence[str]) -> None:
         )  # fmt: skip
 
 
-def _tree(
-    root: Path, folders: Mapping[str, str], known: Sequence[str] = (), why: str = ""
-) -> ImageTree:
+def _tree(root: Path, folders: Mapping[str, str], known: Sequence[str] = ()) -> ImageTree:
     """The images of each part; the classes are `known`, else as in the first part."""
     names: list[str] = []
     targets: list[int] = []
@@ -196,7 +193,9 @@ def _tree(
         for name in images_of:
             if name not in class_names:
                 hint = errors.nearest(name, class_names) or "; put images of it there"
-                raise errors.DataError(f"{root / folder / name}: {why}{hint}")
+                raise errors.DataError(
+                    f"{root / folder / name}: the training data have no such class{hint}"
+                )
         begin = len(names)
         for class_name, paths in images_of.items():
             names += paths
@@ -204,17 +203,13 @@ def _tree(
             labels |= dict.fromkeys(paths, class_name) if of_table else {}
         indices[part] = torch.arange(begin, len(names))
     if len(class_names) < 2:
-        below = root / class_names[0]
-        more = f"; if its folders are classes or parts, set data.path={below}"
-        hint = more if [*below.glob("*/")][1:] else ""
         raise errors.DataError(
             f"{root}: has one class, {class_names[0]!r}; there is nothing to classify: add another"
-            f"{hint}"
+            f"; if its folders are classes or parts, set data.path={root / class_names[0]}"
         )
     if ignored:
-        what = ("files that are not images, such as" if len(ignored) > 1
-                else "file that is not an image:")  # fmt: skip
-        log.info("%s: ignored %d %s %s", root, len(ignored), what, min(ignored))
+        what = "%s: ignored files that are not images: %d, such as %s"
+        log.info(what, root, len(ignored), min(ignored))
     classes = tuple(class_names)
     return ImageTree(root, tuple(names), torch.tensor(targets), classes, indices, labels, cells)
 

@@ -1,7 +1,7 @@
 """Evaluates a trained run on a part of its or other data: metrics, classes, worst errors."""
 
 import logging
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from andiron.learner import evaluation
 from andiron.metrics import PerClass, Tally
 from andiron.metrics.classification import class_tables, pictures
 from andiron.metrics.classification.class_tables import ClassScores
+from andiron.metrics.classification.classifier_rows import rows
 from andiron.outputs import IGNORED, SegmentationOutput
 from andiron.plain.token_texts import decoded
 from andiron.protocols import Values
@@ -71,7 +72,7 @@ def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -
 
     Raises: DataError for an unknown part, or samples that cannot be evaluated.
     """
-    dataset = _part_of(splits, part, run.config.valid_sets_every or {})
+    dataset = _part_of(splits, part)
     data, precision, batcher = run.preprocessing, run.precision, run.preprocessing.batcher
     if isinstance(batcher, ImageBatcher) and isinstance(splits.batcher, ImageBatcher):
         batcher = replace(batcher, scale=splits.batcher.scale)  # other data's range of pixels
@@ -97,8 +98,8 @@ def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -
     )  # fmt: skip
 
 
-def _part_of(splits: Splits, part: str, sets: Container[str]) -> Dataset:
-    """The samples of a part; `sets` are the run's further validation sets.
+def _part_of(splits: Splits, part: str) -> Dataset:
+    """The samples of a part.
 
     Raises: DataError for an unknown part.
     """
@@ -107,15 +108,10 @@ def _part_of(splits: Splits, part: str, sets: Container[str]) -> Dataset:
             return splits.train
         rest = [] if splits.validates_on_test else [splits.valid]
         return joined([splits.train, *rest, splits.test])
-    known = ", ".join([*splits.by_name, "all"])
-    if part in sets and part not in splits.by_name:
-        raise errors.DataError(
-            f"split={part}: the run measured this set, but its code gave the samples to fit: they "
-            f"are not on record; there is {known}, and other data: data=<name> ... split=all"
-        )
     if part not in splits.by_name:
-        hint = errors.nearest(part, [*splits.by_name, "all"])
-        raise errors.DataError(f"split={part}: should be one of {known}{hint}")
+        known = [*splits.by_name, "all"]
+        hint = errors.nearest(part, known)
+        raise errors.DataError(f"split={part}: should be one of {', '.join(known)}{hint}")
     return splits.by_name[part]
 
 
@@ -165,8 +161,7 @@ def _picture(raw: object) -> Tensor | None:
     """The picture of one stored sample; None if it has none, or several."""
     if len(images := pictures.images_in(raw)) != 1:
         return None
-    pixels: Tensor = pictures.pixels(images[0].float(), largest=max(images[0].shape[2:]))
-    return pixels[0].to(torch.uint8).cpu()
+    return pictures.pixels(images[0].float(), largest=max(images[0].shape[2:]))[0].cpu()
 
 
 class Details:
@@ -189,9 +184,7 @@ class Details:
         self._losses.append(losses := losses_of(item).cpu())
         scores = -losses
         if isinstance(item, ONE_CLASS):
-            is_binary = item.output.shape == item.targets.shape
-            predicted = item.output > 0 if is_binary else outputs.likeliest(item.output)
-            scores = (predicted == item.targets).float().cpu()
+            scores = (rows(item).decided(0.5) == item.targets).float().cpu()
         self._scores.append(scores.where(losses > -torch.inf, torch.nan))
 
     def sample_scores(self) -> list[float]:

@@ -112,6 +112,7 @@ def _fields(task: nn.Module, outputs: Tensor, facts: Facts) -> Iterable[dict[str
     """The fields of each prediction; none if the outputs of a task of one's own mean nothing here.
     """
     size, number = outputs.shape[-1] if outputs.dim() > 1 else 1, facts.get("num_classes")
+    classes = facts.get("class_names")
     if isinstance(task, Regressor):
         names = named(facts.get("target_columns"), outputs.shape[1])
         is_plain = outputs.dim() == 2  # not images
@@ -121,14 +122,14 @@ def _fields(task: nn.Module, outputs: Tensor, facts: Facts) -> Iterable[dict[str
     is_forward = isinstance(task, Forward)
     is_of_classes = is_forward and outputs.shape[1:] == (number,)
     if isinstance(task, BinaryClassifier) or is_forward and outputs.dim() == 1 and number == 2:
-        return _answers(outputs, facts.get("class_names"))
+        return _answers(outputs, classes)
     own: Any = task.loss if is_of_classes else None
     if isinstance(task, MultiLabelClassifier) or own and isinstance(own.loss, OF_LABELS):
-        return _labels(outputs, facts.get("class_names"))
+        return _labels(outputs, classes)
     if outputs.dim() == 4 and outputs.shape[1] == number:
-        return _masks(outputs, facts.get("class_names"))
+        return _masks(outputs, classes)
     if isinstance(task, Classifier) or is_of_classes:
-        return _likeliest(outputs, facts.get("class_names"))
+        return _likeliest(outputs, classes)
     return [{}] * len(outputs)
 
 
