@@ -49,14 +49,15 @@ def mended(run: Run, command: Sequence[str], own_file: str) -> list[str]:
         if code == 0:
             return arguments
         problems = lines[-1]["error"]["problems"]
-        known = [problem["command"] for problem in problems if problem["command"]]
-        if known:
-            arguments = [text for text in known[0][-len(command) - 1 :] if text != "--json"]
         for problem in problems:
-            wrong = f"{problem['option']}={problem['value']}"
-            if wrong in arguments and not problem["command"]:
-                right = own_file if problem["kind"] == "missing_path" else value(problem["allowed"])
-                arguments[arguments.index(wrong)] = f"{problem['option']}={right}"
+            option, wrong, nearest = problem["option"], problem["value"], problem["nearest"]
+            place = arguments.index(f"{option}={wrong}")
+            if problem["kind"] == "unknown_option":
+                arguments[place] = f"{nearest}={wrong}"
+            else:
+                is_missing = problem["kind"] == "missing_path"
+                right = own_file if is_missing else nearest or value(problem["allowed"])
+                arguments[place] = f"{option}={right}"
     raise SystemExit(f"not mended: {arguments}: {problems}")
 
 

@@ -75,7 +75,6 @@ def test_a_number_of_the_environment_names_what_reads_it(monkeypatch):
     monkeypatch.setenv("ANDIRON_TEST_SIZE", "12")
     wrong = "batch_size=12: should be a valid integer" + DECODE
     assert problems("batch_size=${oc.env:ANDIRON_TEST_SIZE}") == [wrong]
-    assert problems("+size=${oc.env:ANDIRON_TEST_SIZE}", "batch_size=${size}") == [wrong]
     assert problems("name=${oc.env:ANDIRON_TEST_SIZE}") == []
 
 

@@ -40,7 +40,7 @@ STATUS = {"enum": [str(state) for state in State]}
 PROBLEM = closed({
     "kind": {"enum": [*KINDS]}, "option": or_null(TEXT), "value": ANY,
     "allowed": or_null(by_name()), "remedy": TEXT, "message": TEXT,
-    "command": or_null(list_of(TEXT)),
+    "nearest": or_null(TEXT),
 })  # fmt: skip
 ERROR = closed({"error": closed({
     "kind": TEXT, "message": TEXT, "problems": list_of(PROBLEM), "exit_code": COUNT,

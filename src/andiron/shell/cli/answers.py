@@ -20,7 +20,7 @@ FLAG = "--json"
 HEAD = re.compile(r"([\w@-][\w.@/~-]*)(?:=(.*?))?: (.*)", re.DOTALL)  # of a line about a problem
 NEAREST = re.compile(r"did you mean '(.+?)'\?")
 MISSING = re.compile("(?i)no such (file|folder)|not found|holds no|does not exist|no record format")
-Entry = tuple[str, str, int]  # an option or flag, its value, and its place among the arguments
+Entry = tuple[str, str]  # an option or flag, and its value
 _outputs: list[Any] = [None]  # answers go to the last; None: there are none
 
 
@@ -93,53 +93,46 @@ def given_to(output: object) -> Iterator[None]:
 
 def error_object(error: BaseException, message: str, code: int, given: Sequence[str]) -> Any:
     """The answer of a command that ends with `error`; `given` are its arguments."""
-    problems = []
-    command = [*sys.orig_argv[: len(sys.orig_argv) - len(given)], *given]
     lines = getattr(error, "problems", error.args)
-    for line in lines if isinstance(error, errors.AndironError) else ():
-        problem, place = _problem(line, given)
-        if (nearest := problem.pop("nearest")) and place:
-            wrong = problem["option" if problem["kind"] == "unknown_option" else "value"]
-            command[place] = nearest.join(command[place].rsplit(str(wrong), 1))
-            problem["command"] = command  # also with the changes that follow
-        problems.append(problem)
+    is_own = isinstance(error, errors.AndironError)
+    problems = [_problem(line, given) for line in lines] if is_own else []
     kind = type(error).__name__
     return {"error": {"kind": kind, "message": message, "problems": problems, "exit_code": code}}
 
 
-def _problem(line: str, given: Sequence[str]) -> tuple[dict[str, Any], int]:
-    """The fields of a problem, and the place of its argument, counted from the end; 0 for none."""
+def _problem(line: str, given: Sequence[str]) -> dict[str, Any]:
+    """The fields of a problem, of the argument that its line names."""
     option, value, reason = match.groups() if (match := HEAD.match(line)) else (None, None, line)
     near = NEAREST.search(line)
     problem = {
         "kind": "other", "option": option, "value": value, "allowed": None,
-        "remedy": reason.partition("; ")[2] or reason, "message": line, "command": None,
+        "remedy": reason.partition("; ")[2] or reason, "message": line,
         "nearest": near and near[1],
     } | getattr(line, "fields", {})  # fmt: skip
 
     def closeness(entry: Entry) -> tuple[bool, int]:
         return entry[0] == problem["option"], len(entry[1]) * (entry[1] in line)
 
-    entry = max(_entries(given), key=closeness, default=("", "", 0))
+    entry = max(_entries(given), key=closeness, default=("", ""))
     is_named, letters = closeness(entry)
     if not is_named and letters < 2:
-        return problem, 0
+        return problem
     if not is_named or problem["value"] is None:
         problem |= {"option": entry[0] or None, "value": entry[1]}
     if problem["kind"] == "other":
         is_missing = MISSING.search(line) and not os.path.lexists(entry[1])
         problem["kind"] = "missing_path" if is_missing else "invalid_value"
-    return problem, entry[2]
+    return problem
 
 
 def _entries(given: Sequence[str]) -> Iterator[Entry]:
-    """The option or flag of each argument, its value, and its place counted from the end."""
+    """The option or flag of each argument, and its value."""
     flag = ""
-    for place, text in enumerate(given, -len(given)):
+    for text in given:
         name, equals, value = text.partition("=")
         if text.startswith("-"):
             flag = "" if text == FLAG else name
         if equals:
-            yield name.lstrip("+~"), value, place
+            yield name.lstrip("+~"), value
         else:
-            yield flag, text, place
+            yield flag, text

@@ -1,10 +1,8 @@
 """Every mistake in a command line or a composed configuration; Hydra stops at the first."""
 
 import os
-import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import yaml
 from hydra import compose, initialize_config_dir
@@ -52,11 +50,6 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
     # of a group with an unknown choice the options are unknown too
     valid = [text for text in valid if text.lstrip("+~").partition(".")[0] not in reported]
     lines += [line for line in _schema_problems(valid, conf_dirs) if _option(line) not in reported]
-    unlisted = re.match(r"Could not override '([^']+)'", str(error))
-    for text in overrides if unlisted and not lines else ():
-        if unlisted and _option(text) == unlisted[1]:
-            remedy = f"add it with a +: {shlex.quote(f'+{text}')}"
-            lines.append(f"{text}: no file of the configuration lists it; {remedy}")
     flags = command_arguments.of_the_configuration(arguments)  # which may be wrong
     place = "".join(map("{}={}: ".format, flags[::2], flags[1::2]))
     return lines or [place + resolution.message(error)]
@@ -122,11 +115,12 @@ def with_quoting(error: Exception, overrides: list[str], conf_dirs: list[Path]) 
     """
     if not isinstance(error, errors.ConfigError):
         return error
-    given = {_option(text): text for text in overrides}
-    lines = list(error.problems)
-    for place, line in enumerate(lines):
-        if text := given.get(_option(line)):
-            lines[place] = line + _remedy(text, line, overrides, conf_dirs)
+    given = {_option(text): text for text in overrides if "=" in text}
+    lines = [
+        line + _quoting(given[_option(line)], overrides, conf_dirs)
+        if _option(line) in given else line
+        for line in error.problems
+    ]  # fmt: skip
     if lines == list(error.problems):
         return error
     shown = errors.ConfigError(lines)
@@ -134,37 +128,24 @@ def with_quoting(error: Exception, overrides: list[str], conf_dirs: list[Path]) 
     return shown
 
 
-def _value(text: str) -> Any:
-    """The value that Hydra reads in an override; None for an invalid one."""
-    override = command_arguments.parsed_override(text)
-    value = override and override.value()
-    return [getattr(item, "text", item) for item in value] if isinstance(value, list) else value
-
-
-def _remedy(text: str, line: str, overrides: list[str], conf_dirs: list[Path]) -> str:
-    """The ways to type the value of an override as text that its option accepts; may be empty."""
-    option, value = _option(text), _value(text)
-    if f"{option}: no such option" in line and text[0] == "+" and "." not in option:
-        return f"; as a variable, it needs a use of ${{{option}}} in a file, or goes"
-    is_as_typed = value == text.partition("=")[2] and "${" not in text
-    if is_as_typed or "/" in option or option in groups(*conf_dirs):
+def _quoting(text: str, overrides: list[str], conf_dirs: list[Path]) -> str:
+    """The override with its value as text, if its option accepts that and Hydra read another."""
+    option, override = _option(text), command_arguments.parsed_override(text)
+    form = quoting.as_text(text)
+    quoted = command_arguments.parsed_override(form)
+    if not quoted or override and override.value() == quoted.value():
         return ""
-    owners = {option.partition(".")[0], "experiment"} - {option}
-    choices = [other for other in overrides if _option(other) in owners]
-
-    def is_accepted(form: str) -> bool:
-        if "." not in option:  # composing takes 0.1 s
-            return option not in schema.problems({option: _value(form)})
+    if "." in option:  # composing takes 0.1 s
+        owners = {option.partition(".")[0], "experiment"}
+        choices = [other for other in overrides if _option(other) in owners]
         try:
             config = composed_by_hydra([*choices, f"++{form.lstrip('+')}"], *conf_dirs)
         except OF_HYDRA:
-            return False
-        return option not in map(_option, resolution.problems(config, conf_dirs))
-
-    if value is not None and is_accepted(text):
-        return ""
-    forms = [form for form in quoting.as_text(text) if _value(form) != value]
-    return quoting.remedy([form for form in forms if is_accepted(form)])
+            return ""
+        wrong = [*map(_option, resolution.problems(config, conf_dirs))]
+    else:
+        wrong = [*schema.problems({option: quoted.value()})]
+    return "" if option in wrong else f"; a text is quoted for Hydra too: {shlex.quote(form)}"
 
 
 def _option(text: str) -> str:
@@ -214,9 +195,6 @@ def _problem(override: Override, choices: Groups, searches: bool) -> str | None:
         hint = errors.nearest(option, choices[group])
         is_optional = option == "null" and getattr(schema.Train, group, option) is None
         instead = f"; ~{group} leaves it out" if is_optional else ""
-        if isinstance(override.value(), dict):
-            typed = f"~{group}", f"+{group}={override.get_value_string()}"
-            instead = f"; a class is given as {shlex.join(typed)}"
         available = f"available: {', '.join(choices[group])}{instead}"
         line = f"{group}={option}: no such {group}{hint}; {available}"
         near = errors.choices(option, choices[group])

@@ -8,7 +8,6 @@ PLAIN = re.compile(
     r"[\w.@:+-]*/[\w./@:+-]*|(?!(?:null|true|false|nan|inf)\Z)[a-z_][\w.-]*",
     re.ASCII | re.IGNORECASE,
 )
-KEY = re.compile(r"[+~]*[\w./@:-]+", re.ASCII)
 
 
 def quoted(text: str) -> str:
@@ -38,20 +37,11 @@ def typed(option: str, path: object) -> str:
     return f"{option}={path}" if is_plain else shlex.quote(override(option, path))
 
 
-def as_text(argument: str) -> list[str]:
-    """The argument with its value as one text and, if it is in brackets, as a list of texts."""
+def as_text(argument: str) -> str:
+    """The argument with its value as a text or, if it is in brackets, as a list of texts."""
     key, _, value = argument.partition("=")
-    if not KEY.fullmatch(key) or "=" not in argument:
-        return []
-    forms = [f"{key}={quoted(value)}"]
-    if value[:1] == "[" and value[-1:] == "]":
-        items = (item.strip() for item in value[1:-1].split(","))
-        texts = (item if re.fullmatch(r"""(["']).*\1""", item) else quoted(item) for item in items)
-        forms.append(f"{key}=[{','.join(texts)}]")
-    return forms
-
-
-def remedy(forms: list[str]) -> str:
-    """How to type these overrides in a shell; empty without any."""
-    typed = " or ".join(map(shlex.quote, forms))
-    return f"; a text is quoted for Hydra too: {typed}" if forms else ""
+    if value[:1] != "[" or value[-1:] != "]":
+        return override(key, value)
+    items = (item.strip() for item in value[1:-1].split(","))
+    texts = (item if re.fullmatch(r"""(["']).*\1""", item) else quoted(item) for item in items)
+    return f"{key}=[{','.join(texts)}]"
