@@ -131,4 +131,4 @@ def test_the_exported_network_agrees_and_predicted_masks_are_written(pictures, t
     assert numpy.array_equal(numpy.asarray(Image.open(masks / "7.png")), prediction.mask)
     assert len([*masks.iterdir()]) == 60
     again = subprocess.run([*andiron_command, *arguments], capture_output=True, text=True)
-    assert again.returncode and "has files, which stay" in again.stderr
+    assert again.returncode and "png: is there already" in again.stderr

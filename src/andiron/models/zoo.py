@@ -170,12 +170,14 @@ def _state(weights: Any) -> Any:
 
 
 def _adapt(state: dict[str, Tensor], first: str, channels: int) -> dict[str, Tensor]:
-    """Changes `state` in place to current names and the images' channels.
+    """Changes `state` in place to current names and the images' channels, without AUXILIARY.
 
     In place: the state has version metadata beside the names, which loading reads.
     """
     for name in [*state]:
-        state[OLD_DENSENET.sub(r"\1\2", name)] = state.pop(name)
+        weights = state.pop(name)
+        if not name.startswith(AUXILIARY):
+            state[OLD_DENSENET.sub(r"\1\2", name)] = weights
     if channels != 3 and first in state:
         state[first] = state[first].sum(1, keepdim=True).expand(-1, channels, -1, -1) / channels
     return state
@@ -183,21 +185,17 @@ def _adapt(state: dict[str, Tensor], first: str, channels: int) -> dict[str, Ten
 
 def _load(network: nn.Module, state: dict[str, Tensor], *, weights: object) -> None:
     """Loads all of `state` but the last layer."""
-    layers = [
+    *_, last = (
         name for name, layer in network.named_modules() if isinstance(layer, nn.Linear | nn.Conv2d)
-    ]
-    head = {f"{layers[-1]}.weight", f"{layers[-1]}.bias"}
-    for name in head:
-        state.pop(name, None)
-    problem = f"{weights}: the file has weights of another network"
+    )
+    own = network.state_dict()
+    state.update({name: own[name] for name in own if name.startswith(f"{last}.")})
     try:
-        keys = network.load_state_dict(state, strict=False)
+        network.load_state_dict(state)
     except RuntimeError as error:
-        raise errors.DataError(f"{problem}: {error}") from error
-    differing = [name for name in keys.missing_keys if name not in head]
-    differing += [name for name in keys.unexpected_keys if not name.startswith(AUXILIARY)]
-    if differing:
-        raise errors.DataError(f"{problem}: only one of them has {differing[0]!r}")
+        raise errors.DataError(
+            f"{weights}: the file has weights of another network: {error}"
+        ) from error
 
 
 def check_images(network: nn.Module, name: str, input_shape: Sequence[int]) -> None:

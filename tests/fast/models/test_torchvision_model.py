@@ -214,8 +214,8 @@ def test_a_file_of_weights_runs_nothing(
 
 
 @pytest.mark.parametrize(("other", "words"), [
-    ("squeezenet1_1", "only one of them has 'conv1.weight'"),
-    ("resnet34", "only one of them has 'layer1.2.conv1.weight'"),
+    ("squeezenet1_1", 'Missing key(s) in state_dict: "conv1.weight"'),
+    ("resnet34", 'Unexpected key(s) in state_dict: "layer1.2.conv1.weight"'),
     ("resnet50", "size mismatch for layer1.0.conv1.weight"),
 ])  # fmt: skip
 def test_weights_of_another_network_are_refused(other: str, words: str, checkpoints: Path) -> None:

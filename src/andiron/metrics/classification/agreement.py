@@ -6,7 +6,6 @@ right, predicted and true.
 """
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -20,10 +19,6 @@ class Agreement(Counted):
     """A value computed from the counts of all classes, None where it is undefined; abstract."""
 
     kinds = (CLASSES, BINARY)
-
-    @abstractmethod
-    def value(self, sums: Tensor) -> float | None:
-        """The value of the counts, laid out as in `unpacked`."""
 
 
 @dataclass(kw_only=True)

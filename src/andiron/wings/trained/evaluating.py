@@ -172,15 +172,14 @@ class Details:
     """
 
     def __init__(self) -> None:
-        self._counts: Tensor | None = None  # by class
-        self._losses: list[Tensor] = []  # of each batch
+        self._counts: list[Tensor] = []  # of each batch, by class
+        self._losses: list[Tensor] = []
         self._scores: list[Tensor] = []
 
     def add(self, item: object) -> None:
         """Counts one batch, and stores the loss and the score of each of its samples."""
         if isinstance(item, CLASSIFIED):
-            counts = PerClass()(item)[0].long()
-            self._counts = counts if self._counts is None else self._counts + counts
+            self._counts += PerClass()(item)
         self._losses.append(losses := losses_of(item).cpu())
         scores = -losses
         if isinstance(item, ONE_CLASS):
@@ -196,9 +195,10 @@ class Details:
 
     def scores(self, class_names: Sequence[str] | None) -> list[ClassScores]:
         """Precision, recall, F1 and support of every class; empty if nothing was counted."""
-        if self._counts is None:
+        if not self._counts:
             return []
-        return class_tables.scores(self._counts.cpu().double(), class_names)
+        counts = torch.stack(self._counts).sum(0, dtype=torch.int64)
+        return class_tables.scores(counts.cpu().double(), class_names)
 
     def worst(self, count: int) -> list[tuple[int, float]]:
         """(index, loss) of at most `count` samples, the highest loss first."""

@@ -66,15 +66,13 @@ def predict(options: argparse.Namespace) -> None:
 
 
 def _check_masks(folder: Path, names: Sequence[str]) -> None:
-    """Makes the folder; refuses one with files, and pictures whose masks would be one file."""
+    """Makes the folder; refuses masks that are there, and pictures with one mask for two."""
     named_output.check_folder(folder)
-    if folder.is_dir() and any(folder.iterdir()):
-        raise errors.OutputError(f"{folder}: has files, which stay; name another folder")
-    counts = Counter(Path(name).stem for name in names)
-    if several := [name for name in names if counts[Path(name).stem] > 1]:
-        raise errors.DataError(
-            f"--masks: {' and '.join(several[:2])} would have one mask, named as the picture; "
-            "predict one folder after the other"
+    counts = Counter(folder / f"{Path(name).stem}.png" for name in names)
+    if taken := [path for path in counts if path.exists() or counts[path] > 1]:
+        raise errors.OutputError(
+            f"{taken[0]}: is there already, or would be the mask of two pictures; name another "
+            "folder, or predict one folder after the other"
         )
     folder.mkdir(parents=True, exist_ok=True)
 
