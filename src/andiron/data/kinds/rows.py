@@ -54,7 +54,7 @@ class Rows(Kind):
         for table in tables:
             encoding.warn_of_unknown_categories(table)
         encoded = torch.cat(
-            [encoding.encoded(table).in_float32(torch.arange(len(table))) for table in tables]
+            [encoding.encoded(table).inputs(torch.arange(len(table))) for table in tables]
         )
         names = [table.row_name(row) for table in tables for row in range(len(table))]
         return replace(

@@ -92,8 +92,9 @@ def csv(
     checksum = fingerprint.of_file(file)
     texts = () if isinstance(categories, str) else categories or ()
     kinds: dict[str, Kind] = dict.fromkeys(texts, "text")
-    reading = Reading(kinds, date_format, decimal, thousands, missing_values)
-    reading = replace(reading, encoding=encoding, header=header)
+    reading = Reading(
+        kinds, date_format, decimal, thousands, missing_values, encoding=encoding, header=header
+    )
     table = read(
         file,
         features=features,
@@ -131,7 +132,7 @@ def _warn_of_counters(table: Columns) -> None:
     """Names columns of whole numbers that increase with each row."""
     for name, kind in table.kinds.items():
         values = table.column(name).to_numpy() if kind == "number" else np.empty(0)
-        if len(values) > 1 and (np.diff(values) > 0).all() and (values == values.round()).all():
+        if len(values) > 1 and (np.diff(values) > 0).all() and not (values % 1).any():
             log.warning(
                 "%s: column %r increases with each row, and is a feature; if it numbers the rows, "
                 "set 'data.exclude=[\"%s\"]'", table.source, name, name,

@@ -4,6 +4,7 @@ Polars reads a file without quotes, blank lines, or lines of another length than
 Python's csv module, which is strict about quotes and knows the line of a row, reads any other.
 """
 
+import codecs
 import csv as csv_format
 import io
 import itertools
@@ -19,14 +20,11 @@ import polars
 from andiron import errors
 from andiron.data.on_disk.category_names import parsed
 from andiron.data.on_disk.columns import Request
-from andiron.data.on_disk.table_files import (
-    NO_HEADER, File, Table, check_memory, chosen, in_groups,
-)  # fmt: skip
+from andiron.data.on_disk.table_files import File, Table, chosen, in_groups
 from andiron.plain import readable
 
 FEWEST_WAVELENGTHS = 8  # in the header of a spectrum, such as 400.5
 CHUNK_BYTES = 2**24  # read at a time
-VALUE_BYTES = 12  # at least: float64, and float32 as an input
 DELIMITERS = (",", ";", "\t", "|", " ")
 NO_TEXT = re.compile("[\0\udc80-\udcff]")  # NUL, or a byte that is not UTF-8
 
@@ -69,8 +67,9 @@ def table(path: Path, file: File, request: Request) -> Table:
     names, header = [*(request.reading.header or first)], request.reading.header
     if not header and _look_like_data(names):
         raise errors.DataError(
-            f"{path}: its first line looks like data ({readable.joined(names)}): {NO_HEADER}; "
-            "names should not be such numbers"
+            f"{path}: its first line looks like data ({readable.joined(names)}): for a file "
+            "without a header, give the names of the columns in data.header=[...]; names should "
+            "not be such numbers"
         )
     features = chosen(path, request, names, ())
     places = {name: names.index(name) for name in request.columns(features)}
@@ -79,14 +78,13 @@ def table(path: Path, file: File, request: Request) -> Table:
             what = f"the header has the name {name!r} twice"
             raise errors.DataError(f"{path}, line 1: {what}; give each column a name of its own")
     begin, width = int(not header), len(names)
-    number = _number_of_lines(file, delimiter, width) - begin
-    if number > 0:
-        check_memory(path, number, len(places) * VALUE_BYTES)
-        frames = _frames(path, file, delimiter, begin, width, places, number)
-        with suppress(polars.exceptions.PolarsError):  # too many values, or not in UTF-8
-            first_frame = next(frames)
-            lines = range(begin + 1, begin + 1 + number)
-            return Table("line", features, itertools.chain([first_frame], frames), lines)
+    with suppress(UnicodeDecodeError, polars.exceptions.PolarsError):  # too many values in a line
+        if lines := range(begin + 1, 1 + _number_of_lines(file, delimiter, width)):
+            file.seek(0)
+            source = path if isinstance(file, io.BufferedReader) else file.read()
+            scan = _scan(source, delimiter, begin, width, places)
+            frames = in_groups(path, scan, len(lines))
+            return Table("line", features, itertools.chain([next(frames)], frames), lines)
     below = itertools.islice(rows(path, file, delimiter), begin, None)
     content, whole, bad = _normalised(below, width)
     normalised = _scan(content, ",", 0, width, places).collect()
@@ -94,39 +92,24 @@ def table(path: Path, file: File, request: Request) -> Table:
 
 
 def _number_of_lines(file: File, delimiter: str, width: int) -> int:
-    """The number of lines, if each is a row of `width` values: polars fills a short one; else 0."""
+    """The number of lines, if each is a row of `width` values: polars fills a short one; else 0.
+
+    Raises: UnicodeDecodeError if they are not UTF-8.
+    """
     mark, lines, delimiters, last = delimiter.encode(), 0, 0, b""
+    decoder = codecs.getincrementaldecoder("utf-8")()
     file.seek(0)
     while chunk := file.read(CHUNK_BYTES):
         text = last + chunk  # \r\n may be cut in two
         if b'"' in chunk or b"\0" in chunk or text.count(b"\r", 0, -1) != text.count(b"\r\n"):
             return 0
+        decoder.decode(chunk)
         lines += chunk.count(b"\n")
         delimiters += chunk.count(mark)
         last = chunk[-1:]
+    decoder.decode(b"", final=True)
     lines += last != b"\n"
     return lines if last != b"\r" and delimiters == lines * (width - 1) else 0
-
-
-def _frames(
-    path: Path, file: File, delimiter: str, begin: int, width: int, places: Mapping[str, int],
-    size: int,
-) -> Iterator[polars.DataFrame]:
-    """The columns of a file in which each line is a row.
-
-    Raises: PolarsError for the first of them; later, DataError naming the line that is not UTF-8.
-    """
-    file.seek(0)
-    source = path if isinstance(file, io.BufferedReader) else file.read()
-    scan, number = _scan(source, delimiter, begin, width, places), 0
-    try:
-        for frame in in_groups(path, [*places], size, scan):
-            number += 1
-            yield frame
-    except polars.exceptions.PolarsError:
-        for _ in rows(path, file, delimiter) if number else ():
-            pass
-        raise
 
 
 def _scan(

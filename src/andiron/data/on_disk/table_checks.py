@@ -75,24 +75,15 @@ def _typed(table: Table, request: Request) -> tuple[Any, ...]:
             kept_texts[name] = column_values.texts(raw)
         if name in request.required or name in table.features:
             kind, values[name] = column_values.typed(raw, request.kind_of(name), request.reading)
+            odd = column_values.odd(raw, values[name], request.reading)
+            drops = request.missing != "refuse"
             if name not in request.required:
-                kinds[name] = kind
-            problems.append(_problems(name, raw, kind, values[name], request))
+                kinds[name], drops = kind, request.missing == "drop"
+                if request.missing not in ("refuse", "drop"):  # they are filled in
+                    odd = odd.filter(~odd["is_missing"])
+            further = {"column": polars.lit(name), "kind": polars.lit(kind)}
+            problems.append(odd.with_columns(is_dropped=odd["is_missing"] & drops, **further))
     return kinds, values, kept_texts, polars.concat(problems)
-
-
-def _problems(
-    name: str, raw: polars.Series, kind: Kind, values: polars.Series, request: Request
-) -> polars.DataFrame:
-    """The missing and wrong values of a column, but for those that are filled in."""
-    is_required, missing = name in request.required, request.missing
-    odd = column_values.odd(raw, values, request.reading)
-    if not is_required and missing not in ("refuse", "drop"):
-        odd = odd.filter(~odd["is_missing"])
-    drops = missing == "drop" or is_required and missing != "refuse"
-    return odd.with_columns(
-        is_dropped=odd["is_missing"] & drops, column=polars.lit(name), kind=polars.lit(kind)
-    )
 
 
 def _report_kinds(

@@ -149,11 +149,8 @@ class TableEncoding:
     @property
     def reading(self) -> Reading:
         """The options to read other rows: each column keeps its kind."""
-        kinds: dict[str, Kind] = {
-            column.column: "number" if column.kind == "number"
-            else "date" if column.kind == "date" else "text"
-            for column in self.columns
-        }  # fmt: skip
+        known: dict[str, Kind] = {"number": "number", "date": "date"}
+        kinds = {column.column: known.get(column.kind, "text") for column in self.columns}
         return Reading(
             kinds, self.date_format, self.decimal, self.thousands, self.missing_values
         )
@@ -176,12 +173,12 @@ class TableEncoding:
 
     def inputs(self, table: Columns) -> Float[Tensor, "rows inputs"]:
         """The inputs of all rows, in float64."""
-        return self.encoded(table)[torch.arange(len(table))]
+        return self.encoded(table).inputs(torch.arange(len(table)), torch.float64)
 
     def encoded(self, table: Columns) -> "EncodedTable":
         """The rows of the table as inputs."""
         values = (column.encoded(table.column(column.column)) for column in self.columns)
-        return EncodedTable(self, [*values], table.source)
+        return EncodedTable(self, [*values])
 
 
 @dataclass(frozen=True)
@@ -190,34 +187,27 @@ class EncodedTable:
 
     encoding: TableEncoding
     columns: Sequence[Shaped[np.ndarray, " rows"]]  # numbers and codes, as they are stored
-    source: str
 
-    def __getitem__(self, rows: Int[Tensor, " number"]) -> Float[Tensor, "number inputs"]:
-        """The inputs of these rows, in float64."""
-        return torch.from_numpy(self._inputs(rows.numpy(), np.float64))
-
-    def in_float32(self, rows: Int[Tensor, " number"]) -> Float[Tensor, "number inputs"]:
-        """The inputs of these rows; there is no copy of them all in float64."""
-        inputs = torch.empty(len(rows), len(self.encoding.names))
+    def inputs(
+        self, rows: Int[Tensor, " number"], dtype: torch.dtype = torch.float32
+    ) -> Float[Tensor, "number inputs"]:
+        """The inputs of these rows; in float32 there is no copy of them all in float64."""
+        inputs = torch.empty(len(rows), len(self.encoding.names), dtype=dtype)
         for chunk, indices in zip(*(torch.split(of, CHUNK_ROWS) for of in (inputs, rows))):
-            chunk.copy_(torch.from_numpy(self._inputs(indices.numpy(), np.float32)))
-        return inputs
-
-    def _inputs(self, rows: np.ndarray, dtype: Any) -> Float[np.ndarray, "number inputs"]:
-        inputs, end = np.empty((len(rows), len(self.encoding.names)), dtype), 0
-        with np.errstate(over="ignore"):  # infinite in float32
+            end = 0
             for column, values in zip(self.encoding.columns, self.columns):
                 begin, end = end, end + len(column.names)
-                is_exact = dtype is np.float64
-                inputs[:, begin:end] = column.inputs(values[rows], is_exact=is_exact)
+                of_rows = column.inputs(values[indices.numpy()], is_exact=dtype == torch.float64)
+                with np.errstate(over="ignore"):  # infinite in float32
+                    chunk.numpy()[:, begin:end] = of_rows
         return inputs
 
-    def check(self) -> None:
+    def check(self, source: str) -> None:
         """Raises: DataError for a number or date that float32 cannot hold."""
         for column, values in zip(self.encoding.columns, self.columns):
             if column.kind in QUANTITIES:
                 inputs = torch.tensor(column.inputs(values, is_exact=values.dtype != np.float32))
-                standardisation.check(inputs, column.names, source=self.source)
+                standardisation.check(inputs, column.names, source=source)
 
     def around(self, mean: Sequence[float], std: Sequence[float]) -> "EncodedTable":
         """This table, with the `mean` of inputs that float32 would blur subtracted in float64."""

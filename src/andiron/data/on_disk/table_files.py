@@ -23,7 +23,6 @@ import polars
 
 from andiron import errors
 from andiron.data.on_disk import other_files
-from andiron.data.on_disk.category_names import parsed
 from andiron.data.on_disk.column_values import text_of
 from andiron.data.on_disk.columns import Reading, Request, is_frame
 from andiron.disk import files
@@ -39,7 +38,6 @@ SECONDS_BETWEEN_LINES = 10
 MOST_DIGITS = 38  # of a decimal that polars reads
 NO_CELL = (polars.Binary, polars.Duration, polars.Object, polars.BaseExtension)
 UNNAMED = re.compile(r"Unnamed: \d+(\.\d+|_level_\d+)*|__index_level_\d+__|")  # by pandas
-NO_HEADER = "for a file without a header, give the names of the columns in data.header=[...]"
 # an interval, which stops polars otherwise even in a column that is left out
 polars.Config.load('{"environment": {"POLARS_IMPORT_INTERVAL_AS_STRUCT": "1"}}')
 Names = Sequence[str]
@@ -111,11 +109,9 @@ def chosen(path: Path, request: Request, header: Names, index: Collection[str]) 
     beside = [*request.required, *request.kept, *request.exclude]
     for name in (*(request.features or ()), *beside, *request.reading.kinds):
         if name not in header:
-            is_data = any(parsed(text) is not None for text in header)
-            data = f"; its first line looks like data: {NO_HEADER}"
-            hint = errors.nearest(name, header) or data * is_data
             raise errors.DataError(
-                f"{path}: has no column {name!r}{hint}; its columns are: {', '.join(header)}"
+                f"{path}: has no column {name!r}{errors.nearest(name, header)}; its columns are: "
+                f"{', '.join(header)}"
             )
     features = request.features or [
         name for name in header if name and name not in beside and name not in index
@@ -153,33 +149,24 @@ def of_parquet(path: Path, file: Any, request: Request) -> Table:
         content, schema=schema, cast_options=casts, extra_columns="ignore", glob=False
     )
     size = scan.select(polars.len()).collect().item()
-    check_memory(path, size, sum(map(_cell_bytes, schema.values())))
-    frames = in_groups(path, [*schema], size, scan)
-    return Table("row", features, frames, range(size))
+    return Table("row", features, in_groups(path, scan, size), range(size))
 
 
-def check_memory(path: Path, size: int, row_bytes: int) -> None:
-    """Raises: DataError if rows of at least `row_bytes` in memory are larger than it."""
+def in_groups(path: Path, scan: polars.LazyFrame, size: int) -> Iterator[polars.DataFrame]:
+    """The columns of a scan of `size` rows, at most GROUP_CELLS values at a time.
+
+    A long read logs how far it is.
+    Raises: DataError if the columns, as they are read, and the inputs are larger than memory.
+    """
+    empty = polars.DataFrame(schema=scan.collect_schema())
+    row_bytes = sum(column.to_numpy().itemsize + INPUT_BYTES for column in empty)
     if (num_bytes := size * row_bytes) > memory.of_machine():
         raise errors.DataError(
             f"{path}: its columns take at least {memory.in_words(num_bytes)} of memory, and this "
             f"machine has {memory.in_words(memory.of_machine())}; leave columns out with "
             "data.exclude=[...], or write arrays, whose rows data=safetensors reads from the disk"
         )
-
-
-def _cell_bytes(kind: Any) -> int:
-    """The bytes of a value as it is read, and of its input."""
-    return int(polars.Series([], dtype=kind).to_numpy().itemsize) + INPUT_BYTES
-
-
-def in_groups(
-    path: Path, names: Names, size: int, scan: polars.LazyFrame
-) -> Iterator[polars.DataFrame]:
-    """The columns of a scan of `size` rows, at most GROUP_CELLS values at a time.
-
-    A long read logs how far it is.
-    """
+    names = empty.columns
     number, logged = max(1, GROUP_CELLS // max(1, size)), time.monotonic()
     for first in range(0, len(names), number):
         group = names[first : first + number]

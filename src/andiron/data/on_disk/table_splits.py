@@ -94,8 +94,8 @@ def further_set(table: Columns, targets: Sequence[str], facts: Facts) -> ArrayDa
     encoding = TableEncoding.of_facts(facts)
     encoding.warn_of_unknown_categories(table)
     encoded = encoding.encoded(table)
-    encoded.check()
-    inputs = encoded.in_float32(torch.arange(len(table)))
+    encoded.check(table.source)
+    inputs = encoded.inputs(torch.arange(len(table)))
     if "class_names" in facts:
         classes = table_targets.known_classes(table, targets[0], facts["class_names"])
         return ArrayDataset(inputs, classes)
@@ -159,13 +159,13 @@ def of_rows(
     around_mean = encoded.around(batcher.mean, batcher.std)
     if around_mean.encoding != encoding:
         encoded, batcher = around_mean, _standardising(around_mean, parts.train)
-    encoded.check()
+    encoded.check(table.source)
     facts |= {"mean": [*batcher.mean], "std": [*batcher.std]}
     facts |= {**encoded.encoding.facts, **table.record}
 
     def subset(rows: Tensor) -> ArrayDataset:
         chosen = None if weights is None else weights[rows]
-        return ArrayDataset(encoded.in_float32(rows), targets[rows], chosen)
+        return ArrayDataset(encoded.inputs(rows), targets[rows], chosen)
 
     return splits.of_parts(subset, parts, batcher=batcher, facts=facts, **described)
 
@@ -173,7 +173,9 @@ def of_rows(
 def _standardising(table: EncodedTable, rows: Tensor) -> ArrayBatcher:
     """The batcher by mean and deviation of these rows; categories are unchanged."""
     chunks = torch.split(rows, CHUNK_ROWS)
-    mean, std = standardisation.fit_in_chunks(lambda: (table[indices] for indices in chunks))
+    mean, std = standardisation.fit_in_chunks(
+        lambda: (table.inputs(indices, torch.float64) for indices in chunks)
+    )
     is_scaled = table.encoding.is_quantity
     kept = [(m, s) if scaled else (0.0, 1.0) for m, s, scaled in zip(mean, std, is_scaled)]
     return ArrayBatcher(*zip(*kept))
