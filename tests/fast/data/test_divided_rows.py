@@ -145,9 +145,9 @@ def test_without_the_option_classes_are_in_proportion_as_by_stratified():
     assert all(map(torch.equal, numbers, drawn.parts(**options)))
 
 
-def test_rows_of_each_series_are_divided_in_order_by_themselves():
-    series = torch.tensor([0] * 10 + [1] * 20)
-    train, valid, test = Division(30, "in_order", series=series).parts(
+def test_rows_of_each_class_are_divided_in_order_by_themselves():
+    classes = torch.tensor([0] * 10 + [1] * 20)
+    train, valid, test = Division(30, "in_order", classes, is_by_class=True).parts(
         valid=0.25, test=0.2, split_seed=0
     )
     assert test.tolist() == [8, 9, 26, 27, 28, 29]

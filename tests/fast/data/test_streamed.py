@@ -113,20 +113,6 @@ def test_a_length_is_the_default_of_samples_per_epoch():
     assert len(load(Sized(10), samples_per_epoch=None).train) == 10
 
 
-@pytest.mark.parametrize("passed", [7, 12])
-def test_a_pass_of_another_length_than_the_stream_has_is_warned_of(passed, caplog):
-    class Wrong(Sized):
-        def __len__(self):
-            return 10
-
-    batches([0, 1], splits=load(Wrong(10), samples_per_epoch=None))
-    batches([0, 1], splits=load(Wrong(passed)))  # epochs of 7, as `samples_per_epoch` says
-    assert caplog.messages == []
-    batches([0, 1], splits=load(Wrong(passed), samples_per_epoch=None))
-    said = f"data.train: a pass over Wrong has {passed} samples, and an epoch 10, its length"
-    assert caplog.messages == [said]
-
-
 @pytest.mark.parametrize("chosen", [
     lambda splits: balanced(splits, size=None, seed=0),
     lambda splits: partial(splits, fraction=0.5, seed=0),

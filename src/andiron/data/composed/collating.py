@@ -46,7 +46,12 @@ def collated(samples: Any, field: Callable[[Any, Any], Any] | None = None) -> An
     if any(fields is None or fields.keys() != first.keys() for fields in named):
         raise ValueError(f"not every sample has the fields {', '.join(map(str, first))}")
     make = field or _field
-    batch = {name: make(name, tuple(sample[name] for sample in named)) for name in first}
+    batch = {}
+    for name in first:
+        try:
+            batch[name] = make(name, tuple(sample[name] for sample in named))
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise ValueError(f"field {name!r}: {errors.first_line(error)}") from error
     return [*batch.values()] if is_plain else structures.rebuilt(samples[0], batch)
 
 
@@ -68,35 +73,29 @@ def _with_mask(sample: Any) -> Any:
 
 
 def _padded_field(value: float, name: object, values: Any) -> Any:
-    is_list = all(isinstance(entry, list) and _is_of_numbers(entry) for entry in values)
+    is_list = all(
+        isinstance(entry, list) and isinstance(next(_inside(entry), 0), int | float)
+        for entry in values
+    )
     if not is_list and not all(isinstance(entry, Tensor) and entry.dim() for entry in values):
         return _field(name, values)
     fills = {"attention_mask": 0, "token_type_ids": 0, "labels": IGNORED, 1: IGNORED}
     sequences = [torch.as_tensor(entry) for entry in values]
-    try:
-        return pad_sequence(sequences, batch_first=True, padding_value=fills.get(name, value))
-    except (RuntimeError, TypeError, ValueError) as error:
-        raise ValueError(f"field {name!r}: {errors.first_line(error)}") from error
+    return pad_sequence(sequences, batch_first=True, padding_value=fills.get(name, value))
 
 
-def _is_of_numbers(values: list[Any]) -> bool:
-    return isinstance(next(_inside(values), 0), int | float)
-
-
-def _field(name: object, values: Any) -> Any:
+def _field(_: object, values: Any) -> Any:
     first, entry = values[0], next(_inside(values), 0)
-    is_list = isinstance(first, list | tuple)
-    try:
-        is_named = structures.fields(first) is not None
-        if is_list and not is_named and isinstance(entry, int | float):
+    if structures.fields(first) is not None:
+        return collated(values)
+    if isinstance(first, list | tuple):
+        if isinstance(entry, int | float):
             return torch.tensor(values)
-        if is_named or isinstance(first, tuple):
+        if isinstance(first, tuple):
             return collated(values)
-        if is_list and isinstance(entry, str | Mapping):
+        if isinstance(entry, str | Mapping):
             return values
-        return default_collate(values)
-    except (RuntimeError, TypeError, ValueError) as error:
-        raise ValueError(f"field {name!r}: {errors.first_line(error)}") from error
+    return default_collate(values)
 
 
 def _inside(values: object) -> Iterator[Any]:

@@ -61,14 +61,13 @@ def balanced(
     reshuffled. The class is in the field `targets` of batches that are no pairs.
     Raises: ValueError if the targets are not classes.
     """
-    values = [*targets_of(data.train, targets)]
-    if any(value.dim() != 1 or value.is_floating_point() for value in values):
+    classes = torch.cat([*targets_of(data.train, targets)])
+    if classes.dim() != 1 or classes.is_floating_point():
         raise ValueError(
-            f"{data.name} has no classes to balance: its targets are {values[0].dtype} "
-            f"of shape {[len(data.train), *values[0].shape[1:]]}"
+            f"{data.name} has no classes to balance: its targets are {classes.dtype} "
+            f"of shape {[*classes.shape]}"
         )
-    classes = torch.cat(values).long()
-    drawn = draws(balanced_weights(classes), size or len(classes), seed=seed)
+    drawn = draws(balanced_weights(classes.long()), size or len(classes), seed=seed)
     return redivided(data, f"{data.name}, balanced", drawn)
 
 

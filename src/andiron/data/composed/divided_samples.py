@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import torch
-from jaxtyping import Int
 from torch import Tensor
 
 from andiron import errors, randomness
@@ -72,28 +70,18 @@ def _share_memory(dataset: Any, *indices: int) -> bool:
     """Whether two samples have views of the same memory, other than one that both have whole."""
     with randomness.default_generators_restored():
         samples = [dataset[index] for index in indices]  # both alive, so that no memory is reused
-    first, second = ([*map(_addresses, _arrays(sample))] for sample in samples)
+    first, second = ([*_arrays(sample)] for sample in samples)
     return any(
-        bool(torch.isin(one, other).any()) and not torch.equal(one, other)
+        one.__array_interface__ != other.__array_interface__ and np.shares_memory(one, other)
         for one in first for other in second
     )  # fmt: skip
 
 
-def _arrays(value: Any) -> Iterator[Any]:
-    """The tensors and the arrays of numpy in a sample."""
+def _arrays(value: Any) -> Iterator[np.ndarray]:
+    """The tensors and the arrays of numpy in a sample, as arrays of numpy."""
     named = structures.fields(value)
     if named is not None or isinstance(value, list | tuple):
         for inner in value if named is None else named.values():
             yield from _arrays(inner)
     elif isinstance(value, Tensor | np.ndarray):
-        yield value
-
-
-def _addresses(array: Any) -> Int[Tensor, "..."]:
-    """The address of each number of a tensor, or of an array of numpy."""
-    if isinstance(array, Tensor):
-        array = array.detach().numpy()
-    places = torch.tensor(array.ctypes.data)
-    for size, stride in zip(array.shape, array.strides):
-        places = places[..., None] + torch.arange(size) * stride
-    return places
+        yield value.detach().numpy() if isinstance(value, Tensor) else value

@@ -92,7 +92,13 @@ def _adapted(
     name: str, dataset: object, collate: CollateOption, size: int | None = None
 ) -> Samples:
     if name == "train" and isinstance(dataset, IterableDataset):
-        return _streamed(dataset, collate, size)
+        try:
+            return Streamed(dataset, collate_of(collate), size)
+        except TypeError as error:
+            raise errors.DataError(
+                f"data.train: {type(dataset).__name__} is an IterableDataset without a length; set "
+                "data.samples_per_epoch"
+            ) from error
     if name == "train" and size:
         raise errors.DataError(
             f"data.samples_per_epoch: data.{name} is no IterableDataset, and an epoch has all of "
@@ -108,16 +114,6 @@ def _adapted(
     return adapted
 
 
-def _streamed(dataset: IterableDataset[Any], collate: CollateOption, size: int | None) -> Streamed:
-    try:
-        return Streamed(dataset, collate_of(collate), size)
-    except TypeError as error:
-        raise errors.DataError(
-            f"data.train: {type(dataset).__name__} is an IterableDataset without a length; set "
-            "data.samples_per_epoch"
-        ) from error
-
-
 def _divided(
     datasets: Mapping[str, Samples], fractions: Mapping[str, Any], split_seed: int, split: Option,
     **described: Any,
@@ -125,15 +121,14 @@ def _divided(
     """The parts: data sets of their own, and fractions of train; `described` are other fields."""
     whole = datasets["train"]
     if isinstance(whole, Streamed):
-        asked = {**fractions, **({} if split is None else {"split": split})}
-        for name, value in asked.items():
-            if value != "test":
+        for name, value in {**fractions, "split": split}.items():
+            if value not in ("test", None):
                 raise errors.DataError(
                     f"data.{name}={value}: no fraction can be taken from an IterableDataset; "
                     "give data.valid and data.test data sets of their own, and no data.split"
                 )
-        own = [datasets[name] for name in ("train", "test", "test")]
-        own[1] = datasets.get("valid", own[2])
+        test = datasets["test"]
+        own = whole, datasets.get("valid", test), test
         return splits.of_parts(lambda part: part, own, **described)
     values = {
         name: divided_samples.values_of(dataset.dataset, column)
@@ -155,9 +150,9 @@ def _divided(
             is_whole = torch.equal(part, torch.arange(len(whole)))
             return whole if is_whole else chosen(whole, part)
 
-        test: Any = datasets.get("test", rows.test)
-        valid = datasets.get("valid", test if rows.valid is rows.test else rows.valid)
-        parts = rows.train, valid, test
+        held_out: Any = datasets.get("test", rows.test)
+        valid = datasets.get("valid", held_out if rows.valid is rows.test else rows.valid)
+        parts = rows.train, valid, held_out
         return splits.of_parts(subset, parts, division=division, **described)
 
     if "valid" in datasets:  # not of the rows that folds divide

@@ -15,7 +15,6 @@
     tensor([3, 4, 0])
 """
 
-import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,7 +29,6 @@ from andiron.data.composed.collating import Collate, CollateOption, collate_of
 from andiron.data.dataset import Indices, RawBatch, sample_name
 
 Stream = Iterator[Any]
-log = logging.getLogger("andiron")
 
 
 @dataclass(eq=False)
@@ -130,7 +128,6 @@ class Streamed:
         self.dataset = dataset
         self.collate = collate
         self.size: int = len(dataset) if size is None else size
-        self._checks_length = size is None
         self._stream: Stream | None = None
         self._seed, self._position = 0, 0  # of the next sample
         self._generators: Any = None  # their states, where the stream goes on
@@ -176,8 +173,8 @@ class Streamed:
                     sample = next(self._stream)
                     self._position += 1
                 samples[position] = sample
-        states = torch.default_generator.get_state(), randomness.global_generator_state()
-        self._generators = states
+        of_torch = torch.default_generator.get_state()
+        self._generators = of_torch, randomness.global_generator_state()
         return samples
 
     def _passes(self) -> Stream:
@@ -185,18 +182,16 @@ class Streamed:
         while True:
             if hasattr(self.dataset, "set_epoch"):
                 self.dataset.set_epoch(number)
-            count, name = 0, type(self.dataset).__name__
+            is_empty = True
             for sample in self.dataset:
-                count += 1
+                is_empty = False
                 yield sample
-            if not count:
-                what = f"pass {number + 1} over it has no sample"
-                raise errors.DataError(f"{name}: {what}; have __iter__ begin anew each time")
-            if self._checks_length and count != self.size:
-                self._checks_length = False
-                line = "data.train: a pass over %s has %d samples, and an epoch %d, its length"
-                log.warning(line, name, count, self.size)
             number += 1
+            if is_empty:
+                raise errors.DataError(
+                    f"{type(self.dataset).__name__}: pass {number} over it has no sample; have "
+                    "__iter__ begin anew each time"
+                )
 
 
 @contextmanager

@@ -178,7 +178,7 @@ def divided(
     division = Division(
         len(tree.names), split, tree.targets if tree.class_names else None,
         [value for column in columns_of(split) for value in tree.values(column)],
-        series=tree.targets, row_name=lambda row: str(tree.root / tree.names[row]),
+        is_by_class=True, row_name=lambda row: str(tree.root / tree.names[row]),
     )  # fmt: skip
     every, *_ = tree.indices.values()  # of train, or of all
     if division.column is not None:

@@ -55,8 +55,8 @@ class Division:
     the `n` rows before each held-out part. `{group: COLUMN}` draws values of a column: the rows of
     a value are in one part. `{by: COLUMN, valid: [...], test: [...]}` lists the values of each
     held-out part. `values` are of the column. In order, `gap` is the least number of rows to
-    leave out, those that share values with another, as overlapping windows do; the rows of each
-    of the `series` are divided by themselves.
+    leave out, those that share values with another, as overlapping windows do; if `is_by_class`,
+    the rows of each class are divided by themselves.
     Raises: DataError for `stratified` without classes, and a row without a value of the column.
     """
 
@@ -65,7 +65,7 @@ class Division:
     classes: Classes | None = None  # of each row, from 0 on
     values: Sequence[Any] = ()  # of each row
     gap: int = 0
-    series: Classes | None = None  # of each row
+    is_by_class: bool = False
     row_name: Callable[[int], str] = "row {}".format  # in messages
 
     def __post_init__(self) -> None:
@@ -98,9 +98,9 @@ class Division:
     @property
     def column(self) -> str | None:
         """The name of the column that divides, in messages."""
-        columns = columns_of(self.option)
-        is_named = bool(columns) and isinstance(columns[0], str)
-        return columns[0] if is_named else "the given groups" if columns else None
+        for column in columns_of(self.option):
+            return column if isinstance(column, str) else "the given groups"
+        return None
 
     @cached_property
     def _texts(self) -> list[str]:
@@ -127,17 +127,23 @@ class Division:
     def at(self, rows: Tensor) -> "Division":
         """The division of these rows alone."""
         values = [self.values[row] for row in rows.tolist()] if self.column else ()
-        classes, series = (
-            None if of_rows is None else of_rows[rows] for of_rows in (self.classes, self.series)
-        )
-        changes: Any = {"classes": classes, "values": values, "series": series}
-        return dataclasses.replace(self, size=len(rows), **changes)
+        classes = None if self.classes is None else self.classes[rows]
+        return dataclasses.replace(self, size=len(rows), classes=classes, values=values)
 
-    def _in_series(self, rows: Tensor) -> list[Tensor]:
-        if self.series is None:
-            return [rows]
-        series = self.series[rows]
-        return [rows[series == number] for number in torch.unique(series)]
+    def _in_order(self, rows: Tensor, cut: Callable[[int], tuple[int, int]]) -> Fold:
+        """The rows before the gap, and those from the first to the second place.
+
+        `cut` gives the two places for a number of rows.
+        """
+        before, between, classes = [], [], torch.zeros_like(rows)
+        if self.is_by_class and self.classes is not None:
+            classes = self.classes[rows]
+        for number in torch.unique(classes):
+            ordered = rows[classes == number]
+            begin, end = cut(len(ordered))
+            before.append(ordered[: max(begin - self.rows_between, 0)])
+            between.append(ordered[begin:end])
+        return torch.cat(before), torch.cat(between)
 
     def parts(
         self, *, valid: Validation | None, test: float | None, split_seed: int,
@@ -169,29 +175,24 @@ class Division:
 
         Raises: DataError naming the `option` if one of the two would be empty.
         """
-        number, noun, beside = len(rows), "samples", ""
+        noun, beside, units = "samples", "", torch.arange(self.size)
         if self.kind == "in_order":
-            gap = self.rows_between
-            cuts = [(piece, round(len(piece) * (1 - fraction))) for piece in self._in_series(rows)]
-            rest = torch.cat([piece[: max(begin - gap, 0)] for piece, begin in cuts])
-            held_out = torch.cat([piece[begin:] for piece, begin in cuts])
-            sizes = len(rest), len(held_out)
-            beside = f", with a gap of {gap} between them" if gap else ""
+            rest, held_out = self._in_order(rows, lambda size: (round(size * (1 - fraction)), size))
+            if gap := self.rows_between:
+                beside = f", with a gap of {gap} between them"
         elif self.kind == "group":
-            groups = self._groups[rows]
-            names = torch.unique(groups)
-            number, noun = len(names), f"values of {self.column!r}"
+            noun, units = f"values of {self.column!r}", self._groups
+            names = torch.unique(units[rows])
             *_, drawn = stratified_split(torch.zeros_like(names), fraction, seed)
-            is_held = torch.isin(groups, names[drawn])
+            is_held = torch.isin(units[rows], names[drawn])
             rest, held_out = rows[~is_held], rows[is_held]
-            sizes = number - len(drawn), len(drawn)
         else:
             places = stratified_split(self._classes[rows], fraction, seed)
             rest, held_out = (rows[indices] for indices in places)
-            sizes = len(rest), len(held_out)
-        if not all(sizes):
+        if not (len(rest) and len(held_out)):
+            whole, *sizes = (len(torch.unique(units[part])) for part in (rows, rest, held_out))
             raise errors.DataError(
-                f"data.{option}={fraction}: divides {number} {noun} into {sizes[0]} and "
+                f"data.{option}={fraction}: divides {whole} {noun} into {sizes[0]} and "
                 f"{sizes[1]}{beside}; choose a fraction that leaves {noun} on both sides"
             )
         return rest, held_out
@@ -236,20 +237,19 @@ class Division:
         Source: scikit-learn's TimeSeriesSplit and GroupKFold.
         Raises: ValueError if a fold would be empty, or for a single fold.
         """
+        def cut(size: int) -> tuple[int, int]:
+            length = size // (number + 1)
+            if number < 2 or not length or size - number * length <= self.rows_between:
+                raise ValueError(
+                    f"num_folds={number}: {size} samples in order, with a gap of "
+                    f"{self.rows_between}, leave none to train or to validate in a fold; choose "
+                    "another number, from 2 on, or a smaller gap"
+                )
+            begin = size - (number - index) * length
+            return begin, begin + length
+
         if self.kind == "in_order":
-            train, valid, gap = [], [], self.rows_between
-            for rows in self._in_series(torch.arange(self.size)):
-                length = len(rows) // (number + 1)
-                begin = len(rows) - (number - index) * length
-                train.append(rows[: max(begin - gap, 0)])
-                valid.append(rows[begin : begin + length])
-                if number < 2 or not length or len(rows) - number * length <= gap:
-                    raise ValueError(
-                        f"num_folds={number}: {len(rows)} samples in order, with a gap of "
-                        f"{gap}, leave none to train or to validate in a fold; choose "
-                        "another number, from 2 on, or a smaller gap"
-                    )
-            return torch.cat(train), torch.cat(valid)
+            return self._in_order(torch.arange(self.size), cut)
         if self.column is None:
             folds = stratified_folds(self._classes, number, seed=seed)
         else:
