@@ -47,10 +47,10 @@ def check_windows(dataset: Any, division: Division, rows: Parts) -> None:
     if division.kind == "in_order":
         for part in parts[1:]:
             first = int(part[0])
-            before = first - 1 - division.rows_between
-            if before >= 0 and _share_memory(dataset, before, first):
-                while before >= 0 and _share_memory(dataset, before, first):
-                    before -= 1
+            last = before = first - 1 - division.rows_between
+            while before >= 0 and _share_memory(dataset, before, first):
+                before -= 1
+            if before < last:
                 gap = first - 1 - before
                 raise errors.DataError(
                     f"data.split={division.option}: sample {first} of {name} begins a part and "

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from jaxtyping import Float, Int
-from torch import Tensor
+from jaxtyping import Int
 
 from andiron.data.on_disk.category_names import MISSING, parsed
 
@@ -101,16 +100,6 @@ class Columns:
     lines: Int[np.ndarray, " rows"] | None = None  # of each row in the file, in messages
     record: Mapping[str, Any] = field(default_factory=dict)  # rows left out, for data.json
     refused: str = ""  # the problems of rows that are left out of a prediction
-
-    @classmethod
-    def of_numbers(
-        cls, source: str, features: Names, targets: Names, values: Float[Tensor, "rows columns"]
-    ) -> "Columns":
-        """A table of float64 alone: the features, then the targets."""
-        import polars
-
-        frame = polars.from_numpy(values.numpy(), schema=[*features, *targets])
-        return cls(source, frame, dict.fromkeys(features, "number"))
 
     def __len__(self) -> int:
         return len(self.frame)

@@ -215,8 +215,8 @@ class EncodedTable:
         for column, values in zip(self.encoding.columns, self.columns):
             begin, end = end, end + len(column.names)
             if column.kind in QUANTITIES and not standardisation.is_fine(mean[begin], std[begin]):
-                inputs = torch.tensor(in_float64(values))[:, None]
-                offset = standardisation.offsets(inputs, mean[begin:end], std[begin:end])[0]
+                numbers = torch.tensor(in_float64(values))
+                offset = standardisation.offset(numbers, mean[begin], std[begin])
                 column = dataclasses.replace(column, offset=offset)
             columns.append(column)
         encoding = dataclasses.replace(self.encoding, columns=tuple(columns))

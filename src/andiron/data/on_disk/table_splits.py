@@ -148,8 +148,9 @@ def of_rows(
         mean, std = standardisation.fit(targets[parts.train])
         facts |= {"num_outputs": targets.shape[1], "target_columns": [*target_columns]}
         facts |= {"target_mean": [*mean], "target_std": [*std]}
-        if any(blurred := standardisation.offsets(targets, mean, std)):
-            facts[OFFSET] = [offset or 0.0 for offset in blurred]
+        offsets = [*map(standardisation.offset, targets.T, mean, std)]
+        if any(offsets):
+            facts[OFFSET] = [offset or 0.0 for offset in offsets]
             targets = targets - torch.tensor(facts[OFFSET], dtype=torch.float64)
         standardisation.check(targets, target_columns, source=table.source)
         targets = targets.float()

@@ -154,19 +154,18 @@ class Division:
         `valid="test"` validates on the test rows; None is for a part from elsewhere.
         Raises: DataError if one of the other parts would be empty, or for values listed wrongly.
         """
-        rest, nothing = torch.arange(self.size) if rows is None else rows, torch.arange(0)
-        held_out = validates = nothing
+        rest = torch.arange(self.size) if rows is None else rows
+        held_out = validates = torch.arange(0)
+        fraction = None if valid == "test" else valid
         if self.kind == "by":
-            of_rows = self.at(rest)._listed(valid not in (None, "test"), test is not None)
-            train, validates, held_out = (rest[of_rows == part] for part in range(3))
-            return Parts(train, held_out if valid == "test" else validates, held_out)
-        if test is not None:
-            rest, held_out = self.divided(rest, "test", test, TEST_SEED)
-        if valid == "test":
-            return Parts(rest, held_out, held_out)
-        if valid is not None:
-            rest, validates = self.divided(rest, "valid", float(valid), split_seed)
-        return Parts(rest, validates, held_out)
+            of_rows = self.at(rest)._listed(fraction is not None, test is not None)
+            rest, validates, held_out = (rest[of_rows == part] for part in range(3))
+        else:
+            if test is not None:
+                rest, held_out = self.divided(rest, "test", test, TEST_SEED)
+            if fraction is not None:
+                rest, validates = self.divided(rest, "valid", float(fraction), split_seed)
+        return Parts(rest, held_out if valid == "test" else validates, held_out)
 
     def divided(
         self, rows: Tensor, option: str, fraction: float, seed: int

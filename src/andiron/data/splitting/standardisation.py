@@ -39,19 +39,13 @@ def fit_in_chunks(chunks: Callable[[], Iterable[Float[Tensor, "_ columns"]]]) ->
     return tuple(mean.tolist()), tuple(std.tolist())
 
 
-def offsets(
-    columns: Float[Tensor, "rows columns"], mean: Sequence[float], std: Sequence[float]
-) -> list[float | None]:
-    """The mean of each column that float32 would blur by 1/10,000 deviation and more; else None."""
-    centers: list[float | None] = []
-    for values, center, spread in zip(columns.T, mean, std, strict=True):
-        is_rounded = abs(center) >= EXACT and spread < MIN_STEPS * abs(center) / EXACT
-        is_held = is_fine(center, spread) or is_rounded
-        if is_held or (values.float().double() - values).abs().max() * FINE_STEPS < spread:
-            centers.append(None)
-        else:
-            centers.append(center)
-    return centers
+def offset(values: Float[Tensor, " rows"], mean: float, std: float) -> float | None:
+    """The mean of a column that float32 would blur by 1/10,000 deviation and more; else None."""
+    is_rounded = abs(mean) >= EXACT and std < MIN_STEPS * abs(mean) / EXACT
+    is_held = is_fine(mean, std) or is_rounded
+    if is_held or (values.float().double() - values).abs().max() * FINE_STEPS < std:
+        return None
+    return mean
 
 
 def is_fine(mean: float, std: float) -> bool:
