@@ -201,7 +201,7 @@ UNTRAINABLE = {
     "+param_groups.a={match:{name:''},every:5000}":
         "param_groups.a.every=5000: no parameter is trained in the 21 updates of this run",
     "augmentation=[shift,shift]": "augmentation=[shift,shift]: names a ch",
-    "lr=interval(0,1)": "lr=interval(0,1): an interval needs a sweeper",
+    "lr=interval(0,1)": "lr=interval(0,1): several values, of which -m",
     "-m lr=1,2 sweep_name=a,b": "sweep_name=a,b: is one value",
     "-m lr=1,2 objective=valid/loss,valid/accuracy":
         "objective=valid/loss,valid/accuracy: is one value for all jobs; several metrics are a",

@@ -145,25 +145,19 @@ def _misreading(override: Override) -> str:
     if not _length(value) <= MOST_JOBS:  # or NaN
         return f"should have at most {MOST_JOBS} values; narrow the range"
     if override.is_sweep_override():
-        if option in OF_ALL_JOBS:
-            several = "; several metrics are a list: 'objective=[valid/loss,valid/accuracy]'"
-            return "is one value for all jobs" + (several if option == "objective" else "")
-        return "no combination of values; give some" if _length(value) <= 0 else ""
+        several = "; several metrics are a list: 'objective=[valid/loss,valid/accuracy]'"
+        reason = "is one value for all jobs" + (several if option == "objective" else "")
+        return reason if option in OF_ALL_JOBS else ""
     if option in NAMED_GROUPS and isinstance(value, list) and len({*map(str, value)}) < len(value):
         return "names a choice twice, which is made once; leave one out"
-    if option in FOLDERS and not _is_folder(value):
+    text = "" if value is None or isinstance(value, list | dict) else str(value)
+    if option in FOLDERS and (not text.strip() or "\0" in text):
         return "no folder; give one, or leave it out"
-    if option in FOLDERS and files.is_ambiguous(str(value)):
+    if option in FOLDERS and files.is_ambiguous(text):
         return "leads elsewhere, because .. follows a link; give the folder itself"
     if option == "hydra.output_subdir" and value is not None:
         return "Andiron writes Hydra's record to .hydra; leave it out"
     return ""
-
-
-def _is_folder(value: object) -> bool:
-    """Whether a value can be the path of a folder; Hydra makes text of a number."""
-    text = "" if value is None else str(value)
-    return bool(text.strip()) and "\0" not in text and not isinstance(value, list | dict)
 
 
 def _length(value: object) -> float:
@@ -187,13 +181,12 @@ def _unknown(flag: str, arguments: list[str]) -> str:
     """The problem of an unknown flag, perhaps an option with dashes."""
     # private: argparse lists its options in the text of its help only
     flags = [name for action in _parser()._actions for name in action.option_strings]
-    name, equals, value = flag.partition("=")
+    name, _, value = flag.partition("=")
     option = current_name(name.lstrip("-"))
-    hint = errors.nearest(name, flags)
+    hint, near = errors.nearest(name, flags), errors.choices(name, flags)
     if option.partition(".")[0] in fields_of(Train).parameters or not hint:
         following = arguments[arguments.index(flag) + 1 :]
         value = value or next((text for text in following[:1] if "=" not in text), "...")
         hint = f"; options have no dashes: {shlex.quote(f'{option}={value}')}"
-        flags = [option] if equals else []
-    near = errors.choices(name, flags)
+        near = {"nearest": option}
     return Problem(f"{flag}: no such flag{hint}", kind="unknown_option", option=name, **near)

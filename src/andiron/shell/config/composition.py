@@ -68,12 +68,12 @@ def unused_parts(target: str, overrides: Iterable[str]) -> list[str]:
     if task is None or task.is_open_ended or target.startswith("andiron."):
         return []
     arguments = {"model": "network", "loss": "loss"}
-    given = ((text, text.lstrip("+").partition("=")[0].partition(".")[0]) for text in overrides)
+    unused = {name: taken for name, taken in arguments.items() if taken not in task.parameters}
     return [
-        f"{text}: {target} takes no {arguments[group]}, so nothing would use it; leave it out, or "
-        f"give its constructor an argument `{arguments[group]}`"
-        for text, group in given
-        if group in arguments and arguments[group] not in task.parameters
+        f"{text}: {target} takes no {unused[group]}, so nothing would use it; leave it out, or "
+        f"give its constructor an argument `{unused[group]}`"
+        for text in overrides
+        if (group := re.split("[.=]", text.lstrip("+"))[0]) in unused
     ]
 
 

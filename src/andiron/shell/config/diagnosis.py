@@ -60,14 +60,13 @@ def _checked_alone(
 ) -> tuple[list[str], list[str]]:
     """The mistakes in single overrides, and the valid overrides, with their first values."""
     lines, valid = [], []
-    searches = any(text.startswith(("hydra/sweeper=", "experiment=")) for text in overrides)
     for text in overrides:
         if "=" not in text and text[:1] != "~":
             lines += _without_value(text, overrides, choices)
             continue
         try:
             override = OverridesParser.create().parse_override(text)
-            problem = _problem(override, choices, searches)
+            problem = _problem(override, choices)
             single = _with_first_value(override, choices)
         except OF_HYDRA as unread:
             reason = str(unread).splitlines()[0]
@@ -181,12 +180,9 @@ def groups(*conf_dirs: Path) -> Groups:
     return choices
 
 
-def _problem(override: Override, choices: Groups, searches: bool) -> str | None:
-    """Why an override cannot be composed; `searches` if a sweeper is chosen."""
+def _problem(override: Override, choices: Groups) -> str | None:
+    """The first value of an override that is no choice of its group."""
     group = override.key_or_group
-    if override.is_interval_sweep() and not searches:
-        remedy = "give values, such as lr=0.1,0.2 with -m, or choose hydra/sweeper=optuna"
-        return f"{override.input_line}: an interval needs a sweeper that searches it; {remedy}"
     if group not in choices or override.is_delete():
         return None
     for option in ("null" if value is None else str(value) for value in _values(override)):
@@ -209,21 +205,19 @@ def _values(override: Override) -> list[object]:
     return value if isinstance(value, list) else [value]
 
 
-def _first_value(override: Override) -> str:
-    if override.is_interval_sweep():
-        return str(override.value().start)  # type: ignore[union-attr]
-    if override.is_sweep_override():
-        return next(override.sweep_string_iterator(), "null")
-    return str(override.get_value_element_as_str())
-
-
 def _with_first_value(override: Override, choices: Groups) -> str:
     """The override with its first value, with `++` if its key may not exist."""
     if override.is_delete():
         return str(override.input_line)
     key = override.get_key_element()
     key = key if override.key_or_group in choices else f"++{key.lstrip('+')}"
-    return f"{key}={_first_value(override)}"
+    if override.is_interval_sweep():
+        first: object = override.value().start  # type: ignore[union-attr]
+    elif override.is_sweep_override():
+        first = next(override.sweep_string_iterator(), "null")
+    else:
+        first = override.get_value_element_as_str()
+    return f"{key}={first}"
 
 
 def composed_by_hydra(overrides: list[str], conf_dir: Path, *others: Path) -> DictConfig:

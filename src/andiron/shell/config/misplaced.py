@@ -1,7 +1,5 @@
 """The right place of a misplaced option: `optimizer.lr` is `lr`."""
 
-from collections.abc import Mapping
-
 from andiron.errors import Problem
 from andiron.shell.config import node_checks, trust
 from andiron.shell.config.leaves import leaves
@@ -46,32 +44,28 @@ def corrected(problems: Problems, options: Signature, plain: Options) -> Problem
     unknown = [option for option, line in problems.items() if line.startswith(f"{option}{UNKNOWN}")]
     if not unknown:
         return problems
+    places = _places(options, plain)
+    lines = dict(problems)
+    for option in unknown:
+        depth = option.count(".")
+        inner = [path for path, _ in leaves(plain) if ".".join(path[: depth + 1]) == option]
+        for path in inner or [tuple(option.split("."))]:  # the options in its mapping
+            names = map(current_name, reversed(path[depth:]))
+            if right := next((places[name] for name in names if name in places), None):
+                lines.pop(option, None)
+                whole = ".".join(path)
+                line = f"{whole}{UNKNOWN}; did you mean {' or '.join(map(repr, right))}?"
+                fields = {"kind": "unknown_option", "option": whole, "nearest": right[0]}
+                lines[whole] = Problem(line, **fields, allowed={"enum": right})
+    return lines
+
+
+def _places(options: Signature, plain: Options) -> dict[str, list[str]]:
+    """Options by name: every option of a run, and arguments of nodes under other names."""
     places = {name: [name] for name in (*options.parameters, "hydra.run.dir")}
     for path, place, node in trust.nodes(plain):
         expected = signature(str(node["_target_"]))
         for name in expected.parameters if expected else ():
             if name not in {*options.parameters, *node_checks.SUPPLIED.get(place, ())}:
                 places.setdefault(name, []).append(f"{path}.{name}")
-    lines = dict(problems)
-    for option in unknown:
-        if hints := _hints(option, places, plain):
-            del lines[option]
-            lines |= hints
-    return lines
-
-
-def _hints(option: str, places: Mapping[str, list[str]], plain: Options) -> Problems:
-    """Lines that name the right place of an unknown option, or of the options in its mapping."""
-    hints: Problems = {}
-    depth = option.count(".")
-    paths = [path for path, _ in leaves(plain) if ".".join(path[: depth + 1]) == option]
-    for path in paths or [tuple(option.split("."))]:
-        names = [current_name(name) for name in reversed(path[depth:])]
-        right = next((places[name] for name in names if name in places), None)
-        if right:
-            whole = ".".join(path)
-            line = f"{whole}{UNKNOWN}; did you mean {' or '.join(map(repr, right))}?"
-            near = right[0] if len(right) == 1 else None
-            fields = {"kind": "unknown_option", "option": whole, "nearest": near}
-            hints[whole] = Problem(line, **fields, allowed={"enum": right})
-    return hints
+    return places
