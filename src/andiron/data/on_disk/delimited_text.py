@@ -14,7 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
-import numpy as np
 import polars
 
 from andiron import errors
@@ -162,6 +161,7 @@ def _delimiter(path: Path, file: File, wanted: set[str]) -> tuple[str, list[str]
 def _look_like_data(names: Sequence[str]) -> bool:
     """Whether names are numbers that neither rise nor fall, as years do, or few fractions."""
     numbers = [number for number in map(parsed, names) if number is not None]
-    signs = {np.sign(b - a) for a, b in itertools.pairwise(numbers)}
+    rising = sorted({*numbers})
     has_fraction = any(number % 1 for number in numbers)
-    return 0 in signs or len(signs) > 1 or has_fraction and len(numbers) < FEWEST_WAVELENGTHS
+    is_ordered = numbers in (rising, rising[::-1])
+    return not is_ordered or has_fraction and len(numbers) < FEWEST_WAVELENGTHS

@@ -107,11 +107,6 @@ class TableEncoding:
         return [name for column in self.columns for name in column.names]
 
     @property
-    def is_quantity(self) -> list[bool]:
-        """Whether each input is a number, to be standardised, rather than a category."""
-        return [column.kind in QUANTITIES for column in self.columns for _ in column.names]
-
-    @property
     def facts(self) -> dict[str, Any]:
         """The entries in data.json; empty if the inputs are the numbers of the table."""
         if self == TableEncoding(tuple(_plain(column.column) for column in self.columns)):

@@ -15,7 +15,9 @@ from andiron.data.batchers import ArrayBatcher
 from andiron.data.dataset import ArrayDataset, Classes
 from andiron.data.on_disk import table_encoding
 from andiron.data.on_disk.columns import Columns, Missing
-from andiron.data.on_disk.table_encoding import CHUNK_ROWS, EncodedTable, TableEncoding
+from andiron.data.on_disk.table_encoding import (
+    CHUNK_ROWS, QUANTITIES, EncodedTable, TableEncoding,
+)  # fmt: skip
 from andiron.data.splitting import splits, standardisation
 from andiron.data.splitting.divided_rows import Division, Option, Parts, columns_of
 from andiron.ranges import Validation
@@ -177,6 +179,6 @@ def _standardising(table: EncodedTable, rows: Tensor) -> ArrayBatcher:
     mean, std = standardisation.fit_in_chunks(
         lambda: (table.inputs(indices, torch.float64) for indices in chunks)
     )
-    is_scaled = table.encoding.is_quantity
-    kept = [(m, s) if scaled else (0.0, 1.0) for m, s, scaled in zip(mean, std, is_scaled)]
+    kinds = [column.kind for column in table.encoding.columns for _ in column.names]
+    kept = [(m, s) if kind in QUANTITIES else (0.0, 1.0) for m, s, kind in zip(mean, std, kinds)]
     return ArrayBatcher(*zip(*kept))
