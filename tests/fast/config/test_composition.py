@@ -72,6 +72,12 @@ def test_hydras_parts_chosen_in_a_file_take_effect(here, file, options):
     assert config.num_epochs == 7
 
 
+def test_a_log_file_in_the_run_folder_is_refused_with_what_works(here):
+    with pytest.raises(errors.ConfigError, match="job_logging=default: .*; give .*=stdout, or"):
+        rates(ROOT / "conf", "lr=0.1", "hydra/job_logging=default")
+    assert rates(ROOT / "conf", "lr=0.1", "hydra/job_logging=stdout") == [0.1]
+
+
 def test_a_job_that_exits_or_raises_is_a_failure_and_ends_no_other_job(here):
     begun = []
 

@@ -32,6 +32,8 @@ ROWS = [
      {"'data.target=\"{a: 1}\"'": None}),
     ("check --options data=cifar10 augmentation=torchvision "
      "augmentation.torchvision.transform={_target_:torchvision.transforms.v2.Identity,x:1}", {}),
+    ("train hydra/job_logging=default",
+     {"hydra/job_logging=stdout": None, "or none": "train hydra/job_logging=none"}),
     ("train -m resume=run seed=1,2",
      {"resume=auto": "train -m resume=auto seed=1,2 sweep_name=again"}),
     ("train -m seed=1 'lr=interval(1e-4,1e-1)'",

@@ -148,6 +148,7 @@ class Composed:
         try:
             try:
                 with _remove_if_empty(run_dir), errors.exits_refused():
+                    _check_logging()
                     return self.task(self.check(config), run_dir, _hydra_record(config))
             except errors.Interrupted as error:
                 # the launcher's handler may queue the job again, or raise why it cannot
@@ -165,6 +166,18 @@ class Composed:
                 raise self.failures[-1] from error
             self.failures.append(error)
             return None
+
+
+def _check_logging() -> None:
+    """Refuses a log file of Hydra's in the run folder: a folder with files of others is no run's.
+
+    Raises: ConfigError.
+    """
+    own = HydraConfig.get()
+    if any("filename" in handler for handler in (own.job_logging.get("handlers") or {}).values()):
+        choice = f"hydra/job_logging={own.runtime.choices['hydra/job_logging']}"
+        why = "writes a file into the run folder, where experiment.log has all that is logged"
+        raise errors.ConfigError([f"{choice}: {why}; give hydra/job_logging=stdout, or none"])
 
 
 def register_resolvers() -> None:
