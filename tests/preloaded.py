@@ -248,8 +248,9 @@ def _program(arguments: Sequence[str]) -> Callable[[], object]:
     if kind == "-m":
         return functools.partial(runpy.run_module, rest[0], run_name="__main__", alter_sys=True)
     sys.modules["__main__"] = module = types.ModuleType("__main__")
-    code = rest[0], "<string>"
-    if kind != "-c":
+    if kind == "-c":
+        code: tuple[str | bytes, str] = rest[0], "<string>"
+    else:
         module.__file__ = kind
         code = Path(kind).read_bytes(), kind
     return functools.partial(exec, compile(*code, "exec"), module.__dict__)

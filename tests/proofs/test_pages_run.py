@@ -37,12 +37,15 @@ SHORTER = {  # by an override of a command: what makes it short enough, given af
 
 @pytest.fixture
 def files_of_a_user(here):
-    """The files that the first pages name: pictures in a folder for each class, and a table."""
+    """What the first pages name: pictures in a folder for each class or with masks, a table."""
     digits = data.digits(valid=0.1, split_seed=0).train
-    for number, (pixels, digit) in enumerate(zip(digits.inputs[:60, 0], digits.targets.tolist())):
+    for number, (pixels, digit) in enumerate(zip(digits.inputs[:64, 0], digits.targets.tolist())):
         folder = here / "photos" / f"digit {digit}"
         folder.mkdir(parents=True, exist_ok=True)
         Image.fromarray(pixels.numpy() * 15).save(folder / f"{number:02}.png")
+        for kind, shown in {"images": pixels * 15, "masks": (pixels > 7).byte()}.items():
+            (here / "pics" / kind).mkdir(parents=True, exist_ok=True)
+            Image.fromarray(shown.numpy()).save(here / "pics" / kind / f"{number:02}.png")
     rows = (f"{number % 7}.5,{number % 3},{'ab'[number % 2]}\n" for number in range(60))
     (here / "flowers.csv").write_text("length,petals,species\n" + "".join(rows))
 

@@ -112,7 +112,8 @@ def test_iou_and_dice_are_the_same_in_one_and_two_processes(pictures, tmp_path):
 
 
 def test_the_exported_network_agrees_and_predicted_masks_are_written(pictures, tmp_path):
-    run, andiron_command = train(pictures, tmp_path / "run"), [sys.executable, "-m", "andiron"]
+    run = train(pictures, tmp_path / "run")
+    andiron_command = [sys.executable, str(ROOT / "scripts" / "andiron.py")]
     exported = tmp_path / "exported"
     arguments = ["export", str(run), "--format", "onnx", "--output", str(exported)]
     subprocess.run([*andiron_command, *arguments], check=True)

@@ -30,8 +30,6 @@ ROWS = [
     ("check --options name=a/b", {}),
     ("check --options 'data.target={a: 1}' data=csv data.path=good.csv",
      {"'data.target=\"{a: 1}\"'": None}),
-    ("check --options data=cifar10 augmentation=torchvision "
-     "augmentation.torchvision.transform={_target_:torchvision.transforms.v2.Identity,x:1}", {}),
     ("train hydra/job_logging=default",
      {"hydra/job_logging=stdout": None, "or none": "train hydra/job_logging=none"}),
     ("train -m resume=run seed=1,2",

@@ -12,7 +12,9 @@ import pytest
 import torch
 from in_process import called
 from PIL import Image
-from test_remedies import COMMANDS, SMALL
+from test_remedies import SMALL
+
+from andiron import __main__
 
 # in each folder that a command may write to, under names that a run, a sweep or a cache uses
 NAMES = (
@@ -32,15 +34,15 @@ LINES = [
     "train -m hydra/sweeper=race num_epochs=2 lr=1e-3,1e-1 'seed=range(0,3)' sweep_name=race",
     "train -m hydra/sweeper=optuna num_epochs=1 'lr=interval(1e-4,1e-1)' hydra.sweeper.n_trials=2 "
     "objective=valid/loss sweep_name=search",
-    "check hydra.run.dir=run", "check data.fraction=0.2", "plan", "find_lr --updates 12",
+    "check hydra.run.dir=run", "check data.fraction=0.2", "plan", "find-lr --updates 12",
     "evaluate run", "evaluate run --pictures pictures",
     "predict run picture.png --output out.jsonl",
     "export run --output exported --format safetensors", "recheck stopped --from-start",
     "replay stopped --update 1", "samples stopped --update 1", "bisect stopped log_every=2",
     "rerun done --into again", "seeds done --add 2", "differ done run", "runs list", "runs tree",
     "runs compare multirun/one", "runs best done", "runs rm forked --yes", "runs show done",
-    "accept done", "schema --config-dir conf", "try why num_epochs=1 --seeds 2", "try --list",
-    "import weights.pth out.safetensors",
+    "accept-changes done", "schema --config-dir conf", "try why num_epochs=1 --seeds 2", "try --list",
+    "import-state-dict weights.pth out.safetensors",
     "export run --output exported/new --format safetensors",
     "runs rm multirun/two --yes", "runs rm stopped --yes",
 ]  # fmt: skip
@@ -64,7 +66,7 @@ def test_no_command_touches_a_file_of_the_user(tmp_path):
     here = tmp_path / "tree"
     here.mkdir()
     for name in ("run", "done", "stopped"):
-        ended = called(COMMANDS["train"], *SMALL, "num_epochs=2", "checkpoint.last=9",
+        ended = called(__main__.main, "train", *SMALL, "num_epochs=2", "checkpoint.last=9",
                        f"hydra.run.dir={name}", cwd=here)  # fmt: skip
         assert ended.code == 0, ended.errors
     status = here / "stopped" / "status.json"
@@ -84,11 +86,11 @@ def test_no_command_touches_a_file_of_the_user(tmp_path):
         runs |= {path: json.loads(path.read_text())["run"] for path in here.rglob("manifest.json")
                  if "run" in path.read_text() and "checkpoints" not in path.parts}  # fmt: skip
         name, *arguments = shlex.split(line)
-        small = SMALL if name in ("train", "check", "plan", "find_lr", "try") else ()
+        small = SMALL if name in ("train", "check", "plan", "find-lr", "try") else ()
         is_new = not any(
             argument.startswith(("resume=", "fork_from=", "--list")) for argument in arguments
         )
-        called(COMMANDS[name], *arguments, *(small if is_new else ()), cwd=here)
+        called(__main__.main, name, *arguments, *(small if is_new else ()), cwd=here)
         assert own(here) == before, line
         for path, identity in runs.items():
             is_removed = "rm" in arguments or "overwrite=true" in arguments
