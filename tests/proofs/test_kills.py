@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("preloaded_processes")
 
 SCRIPT = ROOT / "scripts" / "kill_test.py"
 LONG = (
-    "model.hidden=[32]", "batch_size=20", "num_epochs=15", "checkpoint.every=1",
+    "model.hidden=[32]", "batch_size=20", "num_epochs=25", "checkpoint.every=1",
     "device=cpu", "render=plain",
 )  # fmt: skip
 SHORT = (

@@ -22,7 +22,7 @@ PAGE = (ROOT / "docs" / "optuna.md").read_text(encoding="utf-8")
 TEXTS = re.findall(r"^python train.py .* sweep_name=search$", PAGE, re.MULTILINE)
 COMMANDS = [shlex.split(text)[2:] for text in TEXTS]
 LONGER = (
-    "jobs=4", "num_epochs=15", "hydra.sweeper.n_trials=10", "render=plain",
+    "jobs=4", "num_epochs=30", "hydra.sweeper.n_trials=10", "render=plain",
     # whichever ends first, some of the last six are worse than the median
     "hydra.sweeper.pruner_options={n_startup_trials: 1}",
 )  # fmt: skip
