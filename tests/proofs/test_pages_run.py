@@ -37,7 +37,7 @@ SHORTER = {  # by an override of a command: what makes it short enough, given af
 
 @pytest.fixture
 def files_of_a_user(here):
-    """What the first pages name: pictures in a folder for each class or with masks, a table."""
+    """The files that the first pages name: pictures by class, pictures with masks, and a table."""
     digits = data.digits(valid=0.1, split_seed=0).train
     for number, (pixels, digit) in enumerate(zip(digits.inputs[:64, 0], digits.targets.tolist())):
         folder = here / "photos" / f"digit {digit}"

@@ -41,8 +41,8 @@ LINES = [
     "replay stopped --update 1", "samples stopped --update 1", "bisect stopped log_every=2",
     "rerun done --into again", "seeds done --add 2", "differ done run", "runs list", "runs tree",
     "runs compare multirun/one", "runs best done", "runs rm forked --yes", "runs show done",
-    "accept-changes done", "schema --config-dir conf", "try why num_epochs=1 --seeds 2", "try --list",
-    "import-state-dict weights.pth out.safetensors",
+    "accept-changes done", "schema --config-dir conf", "try why num_epochs=1 --seeds 2",
+    "try --list", "import-state-dict weights.pth out.safetensors",
     "export run --output exported/new --format safetensors",
     "runs rm multirun/two --yes", "runs rm stopped --yes",
 ]  # fmt: skip
