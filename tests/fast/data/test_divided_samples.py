@@ -12,6 +12,8 @@ from PIL import Image
 
 from andiron import data, errors
 from andiron.data.composed.derived_splits import kfold
+from andiron.data.composed.divided_samples import check_windows
+from andiron.data.splitting.divided_rows import Division
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "own_batches.md"
 PATIENTS = [f"p{number % 7}" for number in range(40)]
@@ -215,6 +217,13 @@ def test_windows_in_order_without_their_gap_are_refused(numbers, least, caplog):
     assert "share values" not in caplog.text
     data.torch_dataset(train=train)
     assert "samples 0 and 1 of Windows share values" in caplog.text
+
+
+def test_tensors_of_another_device_are_not_compared(caplog):
+    samples = [torch.empty(3, device="meta") for _ in range(9)]
+    division = Division(len(samples))
+    check_windows(samples, division, division.parts(valid=0.3, test=0.3, split_seed=0))
+    assert caplog.text == ""
 
 
 def test_sequences_are_padded_with_their_mask_and_ignored_labels():

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from andiron import errors, randomness
@@ -78,10 +79,12 @@ def _share_memory(dataset: Any, *indices: int) -> bool:
 
 
 def _arrays(value: Any) -> Iterator[np.ndarray]:
-    """The tensors and the arrays of numpy in a sample, as arrays of numpy."""
+    """The arrays of numpy in a sample, and as such the tensors whose memory NumPy can see."""
     named = structures.fields(value)
     if named is not None or isinstance(value, list | tuple):
         for inner in value if named is None else named.values():
             yield from _arrays(inner)
-    elif isinstance(value, Tensor | np.ndarray):
-        yield value.detach().numpy() if isinstance(value, Tensor) else value
+    elif isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, Tensor) and value.device.type == "cpu" and value.layout == torch.strided:
+        yield value.detach().numpy()
