@@ -59,8 +59,9 @@ def _replacing(text: str) -> list[str]:
 
     Hydra would merge the node with what stands there.
     """
-    override = parsed_override(text)
-    if override is None or text[:1] in "+~" or "_target_" not in text:
+    if "_target_" not in text or text[:1] in "+~":
+        return [text]  # most: they are not parsed here
+    if (override := parsed_override(text)) is None:
         return [text]
     values = override.sweep_iterator() if override.is_sweep_override() else [override.value()]
     nodes = (value[:1] if isinstance(value, list) else [value] for value in values)
