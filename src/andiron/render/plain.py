@@ -23,7 +23,7 @@ class Plain:
         self._thread: threading.Thread | None = None
 
     def start(self, progress: Progress) -> None:
-        """Prints nothing yet."""
+        """Starts the thread."""
         self._is_over.clear()
         self._thread = threading.Thread(target=self._tell, args=[progress], daemon=True)
         self._thread.start()
@@ -51,7 +51,8 @@ class Plain:
         seconds, epoch, updates = FIRST_SECONDS, progress.epoch, progress.updates
         while not self._is_over.wait(seconds):
             # a validation, in which no updates are made, has lines of its own
-            is_training = progress.updates not in {updates} - {progress.first_updates}
+            is_first = progress.updates == progress.first_updates
+            is_training = is_first or progress.updates != updates
             if progress.epoch == epoch and is_training:
                 place = f"epoch {epoch}/{progress.num_epochs}  update {progress.updates}"
                 print(f"{place}/{progress.num_updates}  {text.splits(progress)}".rstrip())

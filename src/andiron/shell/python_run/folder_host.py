@@ -21,8 +21,7 @@ from andiron.shell.run import (
     claim, finished_run, metadata, resume_policy, run_files, run_record, status,
 )  # fmt: skip
 from andiron.shell.run.code_origin import Gathering
-from andiron.shell.run.metadata import Record
-from andiron.shell.run.metadata import Show, Summary, Weights
+from andiron.shell.run.metadata import Record, Show, Summary, Weights
 from andiron.writers import Writers
 
 log = logging.getLogger("andiron")

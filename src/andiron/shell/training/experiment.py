@@ -16,6 +16,7 @@ from andiron.interrupter import Interrupter
 from andiron.learner.update import Position
 from andiron.optim.owners import group_table
 from andiron.plain import wings
+from andiron.protocols import Loader, Writer
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import (
     components, configured_learner, configured_store, fork_point, resume_point,
@@ -30,10 +31,8 @@ from andiron.shell.config.signatures import signature
 from andiron.shell.config.trust import Trust, nodes
 from andiron.shell.run import metadata, provenance, resume_policy, run_record
 from andiron.shell.run.code_origin import Gathering
-from andiron.shell.run.metadata import Files, Record
-from andiron.shell.run.metadata import Show, Summary, Weights
+from andiron.shell.run.metadata import Files, Record, Show, Summary, Weights
 from andiron.shell.run.status import Report, write_errors_explained
-from andiron.protocols import Loader, Writer
 
 MODEL_VIEWS = "andiron_lab.views.model_views"  # layers, graph and embeddings of a model
 log = logging.getLogger("andiron")
