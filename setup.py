@@ -8,6 +8,6 @@ SOURCE = Path(__file__).parent / "src"
 folders = {path.parent.relative_to(SOURCE) for path in SOURCE.rglob("*.py")}
 packages = {".".join(folder.parts) for folder in folders} | {"andiron.conf"}
 if "andiron_lab" in packages:
-    packages.add("andiron_lab.exact_resume")
+    packages |= {"andiron_lab.conf", "andiron_lab.exact_resume"}
 
 setup(packages=sorted(packages))

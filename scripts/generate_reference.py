@@ -131,9 +131,11 @@ def generated() -> dict[Path, str]:
     """The text of every generated file."""
     table = shipped_signatures.table()
     signatures.shipped = lambda: table  # of which the others are made
-    lines = (f"{json.dumps(name)}: {json.dumps(entry)}" for name, entry in table.items())
+    of_the_lab = shipped_signatures.table(shipped_signatures.OF_THE_LAB)
+    own = {name: entry for name, entry in of_the_lab.items() if name not in table}
+    tables = {CONF: table} | ({shipped_signatures.OF_THE_LAB: own} if of_the_lab else {})
     return {
-        CONF / "signatures.json": "{\n" + ",\n".join(lines) + "\n}\n",
+        **{folder / "signatures.json": _lines(tables[folder]) for folder in tables},
         CONF / "train.yaml": _page((CONF / "train.yaml").read_text(encoding="utf-8")),
         HELP: _help(HELP.read_text(encoding="utf-8")),
         CONF / "schema.json": json.dumps(_editor_schema(), indent=1) + "\n",
@@ -147,6 +149,12 @@ def generated() -> dict[Path, str]:
         ROOT / "docs" / "configuration.md": _reference(),
         BUILDER: _builder(BUILDER.read_text(encoding="utf-8")),
     }
+
+
+def _lines(table: dict[str, dict[str, Any]]) -> str:
+    """A table with an entry a line."""
+    lines = (f"{json.dumps(name)}: {json.dumps(entry)}" for name, entry in table.items())
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def commands() -> dict[str, Command]:

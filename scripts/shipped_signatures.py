@@ -1,4 +1,4 @@
-"""The table of shipped targets, conf/signatures.json: the types of their arguments, as texts.
+"""The tables of shipped targets, signatures.json in conf/ and the lab's conf/: types as texts.
 
 The targets are those that conf/ names, and the other public classes of the modules of these. The
 types of Andiron's own are the annotations of their constructors. Those of other libraries stand in
@@ -24,9 +24,10 @@ from andiron import ranges
 from andiron.shell.config import signatures
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
+OF_THE_LAB = CONF.parent / "src" / "andiron_lab" / "conf"
 COMMENT = re.compile(r"^\s*(\w+):.*? # (.*)$", re.MULTILINE)
 NEEDED = re.compile(r"^# needs (\w+)", re.MULTILINE)
-OWN = re.compile(r"[\s\[]andiron(?:\.\w+)+")
+OWN = re.compile(r"[\s\[]andiron(?:_lab)?(?:\.\w+)+")
 # what stands inside other nodes only
 WITHOUT_A_FILE = (
     "andiron.checkpoint.AnyOf", "andiron.checkpoint.last_and_best", "andiron.data.OnFields",
@@ -41,14 +42,15 @@ NAMED = [
 ]
 
 
-def table() -> dict[str, dict[str, Any]]:
-    """The entries by target, in alphabetical order."""
+def table(conf: Path = CONF) -> dict[str, dict[str, Any]]:
+    """The entries of the targets that the files of a folder name, in alphabetical order."""
     named = {
         name.strip(" [")
-        for path in CONF.glob("*/*.yaml")
+        for path in conf.glob("*/*.yaml")
         for name in OWN.findall(re.sub("#.*", "", path.read_text(encoding="utf-8")))
     }
-    objects = {name: hydra.utils.get_object(name) for name in [*named, *WITHOUT_A_FILE]}
+    named |= set(WITHOUT_A_FILE if conf == CONF else ())
+    objects = {name: hydra.utils.get_object(name) for name in named}
     modules = {object_.__module__ for object_ in objects.values()}
     for package in {name.rpartition(".")[0] for name in named}:
         module = importlib.import_module(package)
@@ -57,7 +59,7 @@ def table() -> dict[str, dict[str, Any]]:
             is_beside = inspect.isclass(value) and value.__module__ in modules
             if is_beside or any(value is other for other in objects.values()):
                 objects[f"{package}.{name}"] = value
-    entries = of_other_libraries() | {name: _entry(objects[name]) for name in objects}
+    entries = of_other_libraries(conf) | {name: _entry(objects[name]) for name in objects}
     return dict(sorted(entries.items()))
 
 
@@ -121,15 +123,15 @@ def _is_conversion(limits: Any) -> bool:
 
 
 @cache
-def of_other_libraries() -> dict[str, dict[str, Any]]:
+def of_other_libraries(conf: Path = CONF) -> dict[str, dict[str, Any]]:
     """The entries of classes of other libraries."""
     entries = {}
-    for path in sorted(CONF.glob("*/*.yaml")):
+    for path in sorted(conf.glob("*/*.yaml")):
         text = path.read_text(encoding="utf-8")
         kinds = {name: comment.partition(";")[0] for name, comment in comments(text).items()}
         needed = NEEDED.search(text)
         for node in nodes(yaml.safe_load(text)):
-            if not node["_target_"].startswith(("andiron.", "torchmetrics.", "hydra_plugins.")):
+            if not node["_target_"].startswith(("andiron", "torchmetrics.", "hydra_plugins.")):
                 arguments = {name: kinds[name] for name in node if name != "_target_"}
                 entry = {"arguments": arguments, "required": [], "is_open_ended": False}
                 entries[node["_target_"]] = entry | ({"needs": needed[1]} if needed else {})

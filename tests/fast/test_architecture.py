@@ -71,7 +71,9 @@ EXCEPTIONS = {  # to become fewer
 # imported when a learner is built from Python, so that the learner itself needs no shell
 DOOR = "andiron.learner.builder", "andiron.shell.python_run.folder_host"
 VAGUE_NAMES = {"util", "utils", "helper", "helpers", "common", "base", "manager", "part", "parts"}
-CALLED_BY_LIBRARIES = {"after_trial", "emit", "extra_repr", "forward", "reset_parameters"}
+CALLED_BY_LIBRARIES = {
+    "after_trial", "emit", "extra_repr", "forward", "manipulate_search_path", "reset_parameters",
+}  # fmt: skip
 
 
 @cache

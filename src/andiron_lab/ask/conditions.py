@@ -55,7 +55,7 @@ class Side:
         folder, trusted, changed = own.folder, own.trusted, list[Any]()
         conf_dir = project.default_conf_dir()
         before = asdict(run_record.config(folder, trusted))
-        conf_dirs = [conf_dir, *diagnosis.user_dirs([])]
+        conf_dirs = diagnosis.all_dirs(conf_dir, [])
         given = hydra_overrides.recorded(folder, conf_dirs, OF_A_PROJECT)
         check = Inherited(before, given, [*self.overrides], trusted)
         with scratch.folder() as made:

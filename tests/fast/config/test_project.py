@@ -8,7 +8,7 @@ import pytest
 
 from andiron import errors
 from andiron.run_folder import LEDGER
-from andiron.shell.config import diagnosis, project
+from andiron.shell.config import composition, diagnosis, project
 from andiron.shell.config.project import NONE, Project
 
 TABLE = '[tool.andiron]\nconf = "conf"\ntrust = ["mine"]\n'
@@ -100,3 +100,22 @@ def test_another_entry_is_an_error(mine, text, problem, monkeypatch):
     with pytest.raises(errors.ConfigError) as error:
         project_in(mine, monkeypatch)
     assert problem in str(error.value)
+
+
+def test_choices_of_the_lab_are_looked_up_after_the_user_s_and_conf(tmp_path, monkeypatch):
+    user, lab = tmp_path / "user", tmp_path / "lab"
+    for folder, lr in ((user, 0.5), (lab, 0.25)):
+        (folder / "experiment").mkdir(parents=True)
+        text = f"# @package _global_\nlr: {lr}\n"
+        (folder / "experiment" / "both.yaml").write_text(text)
+    (lab / "experiment" / "of_the_lab.yaml").write_text(text)
+    shipped = [project.default_conf_dir(), lab]
+    monkeypatch.setattr(project, "shipped_conf_dirs", lambda: shipped)
+    assert composition.composed(shipped[0], ["experiment=of_the_lab"]).lr == 0.25
+    both = ["--config-dir", str(user), "experiment=both"]
+    assert composition.composed(shipped[0], both).lr == 0.5
+    rates = []
+    for choice in (["experiment=of_the_lab"], both):
+        run = [*choice, f"hydra.run.dir={tmp_path / 'run'}"]
+        composition.run(lambda config, *folder: rates.append(config.lr), shipped[0], run)
+    assert rates == [0.25, 0.5]

@@ -88,7 +88,7 @@ def count(text: str) -> int:
 def trusted(options: argparse.Namespace) -> Trust:
     """The trust of the user: packages of `--trust` and the project, classes that `conf/` names."""
     own = project.current()
-    conf_dirs, packages = [project.default_conf_dir(), *own.conf], [*options.trust, *own.trust]
+    conf_dirs, packages = [*project.shipped_conf_dirs(), *own.conf], [*options.trust, *own.trust]
     return dataclasses.replace(trust.of_user(conf_dirs, packages), spelling="--trust {}")
 
 

@@ -14,14 +14,20 @@ from pathlib import Path
 from typing import Any
 
 import hydra
+from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
+from hydra.plugins.search_path_plugin import SearchPathPlugin
 from hydra.types import RunMode, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
 from andiron import errors, ranges
-from andiron.shell.config import arguments as command_arguments, diagnosis, resolution, schema
+from andiron.plain import wings
+from andiron.shell.config import (
+    arguments as command_arguments, diagnosis, project, resolution, schema,
+)  # fmt: skip
 from andiron.shell.config.flags import SWEEPS
 from andiron.shell.config.signatures import signature
 from andiron.shell.config.trust import Trust
@@ -50,7 +56,7 @@ def composed(conf_dir: Path, arguments: list[str]) -> schema.Train:
     Raises: ConfigError with every mistake in them.
     """
     overrides = command_arguments.parsed(arguments).overrides
-    conf_dirs = [conf_dir, *diagnosis.user_dirs(arguments)]
+    conf_dirs = diagnosis.all_dirs(conf_dir, arguments)
     command_arguments.check(arguments)
     try:
         try:
@@ -101,8 +107,8 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
     """
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises its errors instead of printing and exiting
     register_resolvers()
-    own = diagnosis.user_dirs(arguments)
-    conf_dirs = [conf_dir, *own]
+    Plugins.instance().register(ConfOfTheLab)
+    own, conf_dirs = diagnosis.user_dirs(arguments), diagnosis.all_dirs(conf_dir, arguments)
     if own and not command_arguments.parsed(arguments).config_dir:  # the project's
         arguments = [*arguments, "--config-dir", *map(str, own)]
     command_arguments.check(arguments)
@@ -122,6 +128,15 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
         raise diagnosis.with_quoting(job.failures[0], options.overrides, conf_dirs)
     if job.failures:
         raise errors.SweepError("\n".join(map(str, job.failures)))
+
+
+class ConfOfTheLab(SearchPathPlugin):
+    """The folder `conf` of the lab on Hydra's search path, after all others."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        """Adds the folder, where the lab is installed."""
+        for folder in project.shipped_conf_dirs()[1:]:
+            search_path.append(wings.LAB, str(folder))
 
 
 class Composed:

@@ -38,7 +38,7 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
     with unknown keys allowed, so that the schema reports all of them.
     """
     overrides = command_arguments.parsed(arguments).overrides
-    conf_dirs = [conf_dir, *filter(Path.is_dir, user_dirs(arguments))]
+    conf_dirs = [*filter(Path.is_dir, all_dirs(conf_dir, arguments))]
     left_out = {text[1:] for text in overrides if text[:1] == "~"}  # perhaps for a class
     choices = {name: group for name, group in groups(*conf_dirs).items() if name not in left_out}
     lines, valid = _checked_alone(overrides, choices, "--multirun" in str(error))
@@ -169,6 +169,11 @@ def user_dirs(arguments: list[str]) -> list[Path]:
     """The folder of `--config-dir`, or the project's; its files are used beside `conf/`'s."""
     given = command_arguments.parsed(arguments).config_dir
     return [Path(given).absolute()] if given else [*project.current().conf]
+
+
+def all_dirs(conf_dir: Path, arguments: list[str]) -> list[Path]:
+    """The folders that a command line is composed from: `conf/`, the user's, the lab's."""
+    return [conf_dir, *user_dirs(arguments), *project.shipped_conf_dirs()[1:]]
 
 
 def groups(*conf_dirs: Path) -> Groups:

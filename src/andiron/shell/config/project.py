@@ -16,7 +16,7 @@ from typing import Any
 
 from andiron import errors
 from andiron.disk import files
-from andiron.plain import readable
+from andiron.plain import readable, wings
 from andiron.run_folder import RunFolder, is_sweep
 
 FILE = "pyproject.toml"
@@ -47,6 +47,12 @@ def default_conf_dir() -> Path:
     package = Path(__file__).resolve().parents[2]
     installed = package / "conf"
     return installed if installed.is_dir() else package.parents[1] / "conf"
+
+
+def shipped_conf_dirs() -> list[Path]:
+    """The folders `conf` of this package and, where it is installed, of the lab."""
+    lab = wings.optional(f"{wings.LAB}.conf")
+    return [default_conf_dir(), *map(Path, lab.__path__ if lab else ())]
 
 
 def current() -> Project:

@@ -10,6 +10,7 @@ True
 import inspect
 import types
 import typing
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -43,10 +44,8 @@ class Signature:
 @cache
 def shipped() -> Mapping[str, Mapping[str, Any]]:
     """The table by target: types of its `arguments`, those `required`, and facts of its class."""
-    table: Mapping[str, Mapping[str, Any]] = files.read_json(
-        project.default_conf_dir() / "signatures.json"
-    )
-    return table
+    tables = [folder / "signatures.json" for folder in project.shipped_conf_dirs()]
+    return dict(ChainMap(*map(files.read_json, tables)))
 
 
 @cache

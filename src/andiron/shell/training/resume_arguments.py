@@ -54,7 +54,7 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
 def _resume(
     task: Callable[..., Any], conf_dir: Path, arguments: list[str], values: dict[str, Any]
 ) -> None:
-    conf_dirs, packages = [conf_dir, *diagnosis.user_dirs(arguments)], _packages(values)
+    conf_dirs, packages = diagnosis.all_dirs(conf_dir, arguments), _packages(values)
     given, flags = _divided(arguments)
     folder = _named_folder(values, arguments)
     overrides = without(given, *schema.INSTRUCTIONS, "hydra.run.dir")
@@ -80,7 +80,7 @@ def _fork(
     task: Callable[..., Any], conf_dir: Path, arguments: list[str], values: dict[str, Any]
 ) -> None:
     command_arguments.check(arguments)
-    conf_dirs, parent = [conf_dir, *diagnosis.user_dirs(arguments)], str(values["fork_from"])
+    conf_dirs, parent = diagnosis.all_dirs(conf_dir, arguments), str(values["fork_from"])
     given, flags = _divided(arguments)
     trusted = trust.of_user(conf_dirs, _packages(values), arguments)
     trusted, remedy = _with_config_dir(trusted, parent, conf_dirs)

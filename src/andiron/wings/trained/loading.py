@@ -80,7 +80,7 @@ def load(
 
 def _trust_of_caller(packages: Sequence[str]) -> Trust:
     packages = [packages] if isinstance(packages, str) else packages
-    user_trust = trusted_names.of_user([project.default_conf_dir()], packages)
+    user_trust = trusted_names.of_user(project.shipped_conf_dirs(), packages)
     return dataclasses.replace(user_trust, spelling="trust=['{}']")
 
 
