@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
@@ -56,6 +56,28 @@ def stream(seed: int, purpose: str, *counters: int) -> torch.Generator:
 def permutation(size: int, seed: int, epoch: int) -> Int[Tensor, " size"]:
     """The order of `size` samples in an epoch: a function of (seed, epoch) alone."""
     return torch.randperm(size, generator=stream(seed, "order", epoch))
+
+
+@runtime_checkable
+class Order(Protocol):
+    """The indices of an epoch's samples, in order, by slices of consecutive places."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, places: slice, /) -> Int[Tensor, " number"]: ...
+
+
+class StoredOrder:
+    """`size` samples in the order in which they are stored."""
+
+    def __init__(self, size: int):
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, places: slice) -> Int[Tensor, " number"]:
+        return torch.arange(*places.indices(self.size))
 
 
 class LongOrder:

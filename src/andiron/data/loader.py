@@ -19,8 +19,6 @@ from itertools import chain
 from typing import Any
 
 import torch
-from jaxtyping import Int
-from torch import Tensor
 
 from andiron import distributed, errors, randomness
 from andiron.data import gathering, prefetch
@@ -107,14 +105,15 @@ class DataLoader:
         own = type(self.batcher) in (ImageBatcher, ArrayBatcher)
         return own and type(self.dataset) is ArrayDataset
 
-    def order(self, epoch: int) -> Int[Tensor, " size"] | randomness.LongOrder:
-        """The indices of the epoch's samples, in order; a LongOrder of very many not in memory."""
-        if self.shuffle_seed is None or is_stream(self.dataset):
-            return torch.arange(self.num_items)
-        is_short = self.num_items <= randomness.MOST_LISTED
-        is_listed = is_short or isinstance(self.dataset, ArrayDataset)
-        made = randomness.permutation if is_listed else randomness.LongOrder
-        return made(self.num_items, self.shuffle_seed, epoch)
+    def order(self, epoch: int) -> randomness.Order:
+        """The indices of the epoch's samples, in order; the data set may have its `epoch_order`."""
+        size, seed = self.num_items, self.shuffle_seed
+        if seed is None or is_stream(self.dataset):
+            return randomness.StoredOrder(size)
+        if (own := getattr(self.dataset, "epoch_order", None)) is not None:
+            return own(seed, epoch)
+        is_listed = size <= randomness.MOST_LISTED or isinstance(self.dataset, ArrayDataset)
+        return (randomness.permutation if is_listed else randomness.LongOrder)(size, seed, epoch)
 
     def indices(self, epoch: int, batch: int, slice_number: int | None = None) -> list[int]:
         """The indices of the samples in one batch of an epoch, or in this process's slice of it."""
@@ -164,8 +163,8 @@ class DataLoader:
         self, epoch: int, first_batch: int, batches_together: int = 1
     ) -> Iterator[Request]:
         order, number = self.order(epoch), self.batch_size * batches_together
-        if self.in_memory and isinstance(order, Tensor):
-            order = order.to(self.device)
+        if self.in_memory:
+            order = order[:].to(self.device)
         firsts = range(first_batch * self.batch_size, self.num_items, number)
         chunks: Any = (order[first : first + number] for first in firsts)
         if self._world.is_divided:
