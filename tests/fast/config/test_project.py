@@ -109,6 +109,7 @@ def test_choices_of_the_lab_are_looked_up_after_the_user_s_and_conf(tmp_path, mo
         text = f"# @package _global_\nlr: {lr}\n"
         (folder / "experiment" / "both.yaml").write_text(text)
     (lab / "experiment" / "of_the_lab.yaml").write_text(text)
+    (lab / "signatures.json").write_text("{}")
     shipped = [project.default_conf_dir(), lab]
     monkeypatch.setattr(project, "shipped_conf_dirs", lambda: shipped)
     assert composition.composed(shipped[0], ["experiment=of_the_lab"]).lr == 0.25

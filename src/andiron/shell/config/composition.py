@@ -14,19 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import hydra
-from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
-from hydra.plugins.search_path_plugin import SearchPathPlugin
 from hydra.types import RunMode, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
 from andiron import errors, ranges
-from andiron.plain import wings
 from andiron.shell.config import (
-    arguments as command_arguments, diagnosis, project, resolution, schema,
+    arguments as command_arguments, diagnosis, resolution, schema, search_path,
 )  # fmt: skip
 from andiron.shell.config.flags import SWEEPS
 from andiron.shell.config.signatures import signature
@@ -107,10 +103,8 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
     """
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises its errors instead of printing and exiting
     register_resolvers()
-    Plugins.instance().register(ConfOfTheLab)
-    own, conf_dirs = diagnosis.user_dirs(arguments), diagnosis.all_dirs(conf_dir, arguments)
-    if own and not command_arguments.parsed(arguments).config_dir:  # the project's
-        arguments = [*arguments, "--config-dir", *map(str, own)]
+    conf_dirs = diagnosis.all_dirs(conf_dir, arguments)
+    search_path.use(conf_dirs[1:])
     command_arguments.check(arguments)
     as_called, sys.argv = sys.argv, [sys.argv[0], *arguments]  # Hydra reads its arguments there
     job = Composed(task, check, as_called)
@@ -128,15 +122,6 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
         raise diagnosis.with_quoting(job.failures[0], options.overrides, conf_dirs)
     if job.failures:
         raise errors.SweepError("\n".join(map(str, job.failures)))
-
-
-class ConfOfTheLab(SearchPathPlugin):
-    """The folder `conf` of the lab on Hydra's search path, after all others."""
-
-    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
-        """Adds the folder, where the lab is installed."""
-        for folder in project.shipped_conf_dirs()[1:]:
-            search_path.append(wings.LAB, str(folder))
 
 
 class Composed:

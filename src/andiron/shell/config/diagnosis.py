@@ -22,6 +22,7 @@ from andiron.shell.config import (
     quoting,
     resolution,
     schema,
+    search_path,
     violations,
 )
 
@@ -228,10 +229,9 @@ def _with_first_value(override: Override, choices: Groups) -> str:
 def composed_by_hydra(overrides: list[str], conf_dir: Path, *others: Path) -> DictConfig:
     """The configuration as Hydra composes it from these overrides and folders."""
     GlobalHydra.instance().clear()
-    places = ",".join(quoting.quoted(f"file://{folder}") for folder in others)
-    folders = [f"hydra.searchpath=[{places}]".replace(r"\${", "${")]  # Hydra resolves none there
+    search_path.use(others)
     with initialize_config_dir(str(conf_dir), version_base="1.3"):
-        return compose("train", overrides=(folders if others else []) + overrides)
+        return compose("train", overrides=overrides)
 
 
 def _schema_problems(overrides: list[str], conf_dirs: list[Path]) -> list[str]:
