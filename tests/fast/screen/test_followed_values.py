@@ -3,7 +3,8 @@
 import json
 import os
 
-from andiron.wings.screen.followed_values import FollowedValues, tail
+from andiron.shell.run import log_file
+from andiron.wings.screen.followed_values import FollowedValues
 
 
 def line(updates, split="train", **values):
@@ -58,11 +59,11 @@ def test_a_pipe_in_place_of_a_file_is_not_waited_for(tmp_path):
     path = tmp_path / "metrics.jsonl"
     os.mkfifo(path)
     FollowedValues(path).read()
-    assert tail(path, 5) == []
+    assert log_file.tail(path, 5) == []
 
 
 def test_a_tail_has_the_last_lines(tmp_path):
     path = tmp_path / "experiment.log"
     path.write_text("".join(f"line {n}\n" for n in range(100)))
-    assert tail(path, 2) == ["line 98", "line 99"]
-    assert tail(tmp_path / "missing", 2) == []
+    assert log_file.tail(path, 2) == ["line 98", "line 99"]
+    assert log_file.tail(tmp_path / "missing", 2) == []

@@ -44,7 +44,8 @@ def test_the_number_of_splits_is_bounded():
 
 
 def test_a_run_paused_by_a_key_is_paused_until_it_continues(tmp_path, monkeypatch):
-    monkeypatch.setattr(log_file, "is_abandoned", lambda path: False)
+    for module in (log_file, run_reader):
+        monkeypatch.setattr(module, "is_abandoned", lambda path: False)
     folder = RunFolder(tmp_path)
     folder.status.write_text(json.dumps({"status": "running", "started": STARTED.isoformat()}))
     states, lines = [], []
@@ -56,4 +57,13 @@ def test_a_run_paused_by_a_key_is_paused_until_it_continues(tmp_path, monkeypatc
         lines.append(f"2026-01-02 12:00:00,123 INFO {line}")
         folder.log.write_text("\n".join(lines))
         states.append(WatchedRun(folder).view().state)
+        assert run_reader.RunReader(folder).facts["status"] == states[-1]
     assert states == ["paused", "paused", "paused", "running", "paused", "running"]
+
+
+def test_the_time_left_weighs_windows_by_their_updates_and_leaves_out_the_first():
+    curves = Curves()
+    for updates, seconds in ((20, 9.0), (40, 0.5), (41, 4.0), (61, 0.5)):  # an epoch ends at 41
+        curves.add("train", updates, 1, {"time/step": seconds}, is_whole=False)
+    assert Curves().seconds_of_update == 0
+    assert curves.seconds_of_update == (20 * 0.5 + 4.0 + 20 * 0.5) / 41

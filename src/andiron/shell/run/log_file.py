@@ -3,13 +3,14 @@
 import io
 import logging
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from andiron import errors
-from andiron.disk import append_only
+from andiron.disk import append_only, files
 from andiron.plain import readable
 
 try:
@@ -17,6 +18,10 @@ try:
 except ImportError:  # a system without POSIX record locks
     fcntl = None  # type: ignore[assignment]
 
+PAUSED = "paused on request"  # the line of a run that waits
+ON_REQUEST = re.compile("on request, after|INFO saved step-")  # what a paused run still does
+TAIL_BYTES = 2**16  # read for the last lines
+LINES_OF_A_PAUSE = 100  # that are searched for it
 log = logging.getLogger("andiron")
 
 
@@ -125,6 +130,20 @@ def is_abandoned(path: Path) -> bool:
     except OSError:
         return True
     return is_writable and not is_held(path)
+
+
+def tail(path: Path, lines: int) -> list[str]:
+    """The last lines of a log, from at most its last 64 KiB; as `locked`, never of an own one."""
+    with suppress(OSError, ValueError), files.opened(path) as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+        return file.read(TAIL_BYTES).decode(errors="replace").splitlines()[-lines:]
+    return []
+
+
+def is_paused(path: Path) -> bool:
+    """Whether the running run of the log at `path` waits until its user continues it."""
+    lines = [line for line in tail(path, LINES_OF_A_PAUSE) if not ON_REQUEST.search(line)]
+    return bool(lines) and lines[-1].endswith(PAUSED)
 
 
 def lock(file: io.FileIO) -> None:

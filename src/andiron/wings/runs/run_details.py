@@ -8,7 +8,6 @@ from typing import Any
 
 from andiron.plain.plain_values import as_text, is_finite
 from andiron.plain.readable import duration, number, printable, printable_line
-from andiron.plain.states import State
 from andiron.shell.config.leaves import by_name, differences, leaves
 from andiron.shell.run import resume_policy, status
 from andiron.wings.runs import run_list, text_table
@@ -95,8 +94,8 @@ def _times(run: RunReader) -> str:
     if not (isinstance(first, str) and is_finite(earlier)):
         spent = run_list.seconds(run)
         return f"started {started}" + (f", took {spent}" if spent else "")
-    is_running = run.facts["status"] == State.RUNNING
-    last = status.seconds(recorded, datetime.now(UTC) if is_running else None)
+    goes_on = run.facts["status"] in run_list.UNFINISHED
+    last = status.seconds(recorded, datetime.now(UTC) if goes_on else None)
     took = f"took {duration(earlier + (last or 0.0))} in all sessions"
     return f"started {run_list.local_time(first)}, {took}\nlast resumed {started}"
 

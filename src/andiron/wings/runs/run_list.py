@@ -20,6 +20,7 @@ from andiron.wings.runs.run_values import Names, differing
 from andiron.wings.runs.text_table import measured, table
 
 DEFAULT_METRIC = "valid/loss"
+UNFINISHED = (State.RUNNING, State.PAUSED)
 
 
 def metric_of(
@@ -83,8 +84,8 @@ def local_time(recorded: object) -> str | None:
 
 def seconds(run: RunReader) -> str | None:
     """How long the run has trained; until now if it is running."""
-    is_running = run.facts.get("status") == State.RUNNING
-    spent = status.seconds(run.facts, datetime.now(UTC)) if is_running else run.facts.get("seconds")
+    goes_on = run.facts.get("status") in UNFINISHED
+    spent = status.seconds(run.facts, datetime.now(UTC)) if goes_on else run.facts.get("seconds")
     return None if spent is None else duration(spent)
 
 

@@ -7,8 +7,10 @@
 (0.625, Best(value=0.75, epoch=1))
 """
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from andiron.plain import improvement
 
@@ -16,6 +18,7 @@ from andiron.plain import improvement
 READINGS = ("lr/", "grad_norm/", "update_ratio/", "time/", "system/")
 MOST_POINTS = 2000  # of a curve; then every second point is dropped
 MOST_CURVES, MOST_SPLITS = 2000, 100  # an untrusted file may name any number
+MOST_WINDOWS = 100  # that the speed is a mean over
 # words in names of metrics for which lower is better, unless recorded otherwise
 LOWER = ("loss", "error", "perplexity", "bits", "brier", "deviance", "distance")
 
@@ -78,6 +81,14 @@ class Curves:
                     self.best[split, name] = Best(value, epoch)
             if is_drawn and (name in self.by_name or len(self.by_name) < MOST_CURVES):
                 self.by_name.setdefault(name, {}).setdefault(split, Curve()).add(updates, value)
+
+    @property
+    def seconds_of_update(self) -> float:
+        """The mean over recent windows but the first; 0 before there are two."""
+        steps = self.by_name.get("time/step", {}).get("train", Curve())
+        counts = [end - start for start, end in pairwise(steps.updates[-MOST_WINDOWS:])]
+        seconds = map(operator.mul, counts, steps.values[-len(counts) :])
+        return sum(seconds) / (sum(counts) or 1)
 
     @property
     def metrics(self) -> list[str]:

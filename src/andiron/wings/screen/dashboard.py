@@ -19,10 +19,11 @@ from andiron.progress import Progress
 from andiron.protocols import Point
 from andiron.render import summary_table, text
 from andiron.run_folder import RunFolder
+from andiron.shell.run.log_file import PAUSED
 from andiron.wings.screen import terminal
 from andiron.wings.screen.curves import Curves
 from andiron.wings.screen.followed_values import FollowedValues
-from andiron.wings.screen.view import PAUSED, View
+from andiron.wings.screen.view import View
 
 REQUESTS = {"s": "save", "v": "validate"}
 MOST_LINES = 1000  # of held output

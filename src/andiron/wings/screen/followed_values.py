@@ -16,7 +16,6 @@ MOST_BYTES = 32 * 2**20  # the earlier part of a longer file is not read
 MOST_VALUES = 10_000  # in a line
 LONGEST_NAME = 200
 OnLine = Callable[[logged_lines.Line], object]
-TAIL_BYTES = 2**16  # of the log, read for its last lines
 
 
 class FollowedValues:
@@ -54,11 +53,3 @@ class FollowedValues:
             values = {n: value for n, value in point.values.items() if len(n) <= LONGEST_NAME}
             self._on_line(point)
             self.curves.add(point.split, point.updates, point.epoch, values, point.over == "epoch")
-
-
-def tail(path: Path, lines: int) -> list[str]:
-    """The last lines of a text file, from at most its last 64 KiB."""
-    with suppress(OSError, ValueError), files.opened(path) as file:
-        file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
-        return file.read(TAIL_BYTES).decode(errors="replace").splitlines()[-lines:]
-    return []

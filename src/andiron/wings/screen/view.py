@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from andiron.wings.screen.curves import Curves
 
-PAUSED = "paused on request"  # the line in the log of a run that waits
 SHARES = (1.0, 0.5, 0.2, 0.05)  # of the updates so far, for the chart
 # keys and their meaning; its first word is on the last line of the screen
 LOOKING = {"?": "help, on or off", "←→": "value of the plot", "↑↓": "range of the plot"}

@@ -19,8 +19,8 @@ from andiron.wings.runs.logged_lines import Line
 from andiron.wings.runs.untrusted_files import read_object
 from andiron.wings.screen import layout, terminal
 from andiron.wings.screen.curves import Curves
-from andiron.wings.screen.followed_values import FollowedValues, tail
-from andiron.wings.screen.view import Choice, LOOKING, PAUSED, View
+from andiron.wings.screen.followed_values import FollowedValues
+from andiron.wings.screen.view import Choice, LOOKING, View
 
 EXIT_INTERRUPTED = 130
 PRINTED = (100, 32)  # columns and rows without a terminal
@@ -47,16 +47,16 @@ class WatchedRun:
         self._values.read()
         curves, run_status = self._values.curves, self._read_status()
         config = read_object(self._folder.config, [])
-        log = tail(self._folder.log, LINES_OF_THE_LOG)
+        log = log_file.tail(self._folder.log, LINES_OF_THE_LOG)
         num_updates = _count(config, "num_updates")
         num_epochs = 0 if num_updates else _count(config, "num_epochs")
         num_updates = num_updates or round(num_epochs * curves.updates_per_epoch)
-        left = curves.readings.get("time/step", 0.0) * (num_updates - curves.updates)
+        left = curves.seconds_of_update * (num_updates - curves.updates)
         is_running = run_status.get("status") == State.RUNNING
         is_known = run_status.get("status") != State.KILLED  # for how long it ran
         return View(
             name=str(self._folder.path),
-            state=self._state(run_status, log),
+            state=self._state(run_status),
             epoch=curves.epoch,
             num_epochs=num_epochs,
             updates=curves.updates,
@@ -91,13 +91,11 @@ class WatchedRun:
         is_killed = bool(recorded) and recorded == self._killed
         return recorded | {"status": State.KILLED} if is_killed else recorded
 
-    def _state(self, run_status: dict[str, object], log: list[str]) -> str:
+    def _state(self, run_status: dict[str, object]) -> str:
         state, reason = (str(run_status.get(name) or "") for name in ("status", "reason"))
         if state != State.RUNNING:
             return f"{state or 'unknown'}{f': {reason}' if reason else ''}"
-        # a paused run still saves and validates on request
-        others = [line for line in log if not re.search("on request, after|INFO saved step-", line)]
-        if others[-1:] and others[-1].endswith(PAUSED):
+        if log_file.is_paused(self._folder.log):
             return State.PAUSED
         try:
             silence = time.time() - os.stat(self._folder.metrics).st_mtime
