@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
-from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2
+from tensorboard.plugins.hparams import api_pb2, plugin_data_pb2
 
 from andiron.disk import append_only, guarded_folders
 from andiron.disk.append_only import AppendOnlyFile
@@ -95,8 +95,7 @@ class TensorBoardWriter:
                 start.hparams[name].number_value = value
             else:  # bool as text: as a number it would be shown as 1.0
                 start.hparams[name].string_value = str(value)
-        opening = event_file.session(metadata.SESSION_START_INFO_TAG, session_start_info=start)
-        self._file(HPARAMS).append(opening)
+        self._file(HPARAMS).append(event_file.session("session_start_info", start))
         for tag, markdown in texts.items():
             self._root.append(event_file.text(tag, markdown))
 
@@ -118,8 +117,7 @@ class TensorBoardWriter:
         """Closes the run's row in the HParams tab."""
         status = api_pb2.STATUS_SUCCESS if succeeded else api_pb2.STATUS_FAILURE
         end = plugin_data_pb2.SessionEndInfo(status=status, end_time_secs=time.time())
-        ending = event_file.session(metadata.SESSION_END_INFO_TAG, session_end_info=end)
-        self._file(HPARAMS).append(ending)
+        self._file(HPARAMS).append(event_file.session("session_end_info", end))
 
     def position(self) -> Position:
         """The size of each event file of the run, by its path below the folder; for `rewind`."""
