@@ -18,8 +18,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from andiron import errors, ranges
 from andiron.plain import readable
 from andiron.shell.config.leaves import leaves
@@ -186,6 +184,8 @@ def _mappings(value: object, path: tuple[str, ...] = ()) -> Iterator[
 
 def mapping_in(text: str) -> dict[str, Any]:
     """The content of a YAML file; {} for a file that is invalid: Hydra reports it."""
+    import yaml  # a run from Python reads none
+
     try:
         content = yaml.safe_load(text)
     except yaml.YAMLError:
