@@ -21,7 +21,7 @@ ELSEWHERE = {  # pages whose blocks a test of their own runs
     "from_transformers.md": "tests/proofs/test_pretrained_pages.py",
     "metrics.md": "tests/fast/metrics/test_metrics_page.py",
     "observers.md": "tests/runs/test_observers_page.py",
-    "optuna.md": "tests/proofs/test_search.py",
+    "optuna.md": "tests/lab/proofs/test_search.py",
     "parameter_groups.md": "tests/proofs/test_parameter_groups_page.py",
     "own_batches.md": "tests/proofs/data/test_own_batches.py",
     "race.md": "tests/lab/test_race_command.py",

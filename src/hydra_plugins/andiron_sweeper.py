@@ -41,7 +41,8 @@ class _CommandSweeper(Sweeper):
 
         sweep_folder.check(self._config)
         if (module := wings.optional(self._module)) is None:
-            raise errors.ConfigError([wings.missing_lab("hydra/sweeper=race")])
+            chosen = self._config.hydra.runtime.choices["hydra/sweeper"]
+            raise errors.ConfigError([wings.missing_lab(f"hydra/sweeper={chosen}")])
         options = violations.checked(module.Options, self._options, prefix="hydra.sweeper.")
         params = [f"{option}={value}" for option, value in (options.params or {}).items()]
         overrides = [*params, *arguments]
@@ -59,7 +60,7 @@ class AndironSweeper(_CommandSweeper):
 class OptunaSweeper(_CommandSweeper):
     """Searches with optuna; conf/hydra/sweeper/optuna.yaml has the options."""
 
-    _module = "sweep.searching"
+    _module = "andiron_lab.search.searching"
 
 
 class RaceSweeper(_CommandSweeper):

@@ -6,7 +6,7 @@
 `shell/run/status.py` sets the state of a run, `wings/sweep/scheduling.py` that of a job
 (`_ended_jobs` decides whether it is tried again); `wings/sweep/ledger.py` and
 `wings/runs/run_reader.py` find missing, killed and damaged runs. Hydra gets it in
-`_job_return` of `wings/sweep/launching.py`, a search in `job_ended` of `wings/sweep/searching.py`.
+`_job_return` of `wings/sweep/launching.py`, a search in `job_ended` of `searching.py` in the lab.
 """
 
 from enum import StrEnum

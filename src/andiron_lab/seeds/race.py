@@ -13,11 +13,12 @@ from andiron import errors
 from andiron.plain import readable
 from andiron.plain.states import State
 from andiron.ranges import Positive, Proportion
-from andiron.wings.sweep import grid, launching, searching, sweep_folder
-from andiron_lab.seeds import differences, elimination, rungs
-from andiron_lab.seeds.elimination import Race, RaceRule
+from andiron.wings.sweep import grid, launching, sweep_folder
 from andiron.wings.sweep.launching import HydraSweep
 from andiron.wings.sweep.ledger import Job
+from andiron_lab.search import searching
+from andiron_lab.seeds import differences, elimination, rungs
+from andiron_lab.seeds.elimination import Race, RaceRule
 
 CHOICE = "hydra/sweeper=race"
 

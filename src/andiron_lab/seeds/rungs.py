@@ -12,7 +12,7 @@ from andiron.plain.cadence import Cadence
 from andiron.ranges import Count
 from andiron.wings.sweep import launching, ledger
 from andiron.wings.sweep.ledger import Job
-from andiron.wings.sweep.search import objectives
+from andiron.wings.sweep import objectives
 
 # equal in all jobs
 SHARED = ("num_epochs", "num_updates", "validate_every", "valid_sets_every", "objective")

@@ -20,7 +20,6 @@ from andiron import errors
 from andiron.errors import Problem
 from andiron.disk import files
 from andiron.plain import wings
-from andiron.shell.config import optuna_package
 from andiron.shell.config.misplaced import current_name
 from andiron.shell.config.schema import APART, NAMED_GROUPS, NODE_GROUPS, OF_A_SWEEP, Train
 from andiron.shell.config.violations import fields_of
@@ -28,6 +27,7 @@ from andiron.shell.config.violations import fields_of
 FOLDERS = ("hydra.run.dir", "hydra.sweep.dir")
 # a sweep of resumed runs has its own error
 OF_ALL_JOBS = (APART | {"fork_from"}) - {"resume", "resume_allow"}
+OPTUNA, SEARCH = "hydra/sweeper=optuna", "andiron_lab.search.optuna_package"
 MOST_JOBS = 100_000  # of one sweep; each takes a second at least
 
 
@@ -136,8 +136,8 @@ def check(arguments: list[str]) -> None:
         problems += [f"{name}=...: {reason}" for name in OF_A_SWEEP if name in names]
     if problems:
         raise errors.ConfigError(problems)
-    if optuna_package.CHOICE in options.overrides:
-        optuna_package.check()  # before Hydra finds two sweepers of that name
+    if OPTUNA in options.overrides and (package := wings.optional(SEARCH)):
+        package.check()  # before Hydra finds two sweepers of that name
 
 
 def _misreading(override: Override) -> str:

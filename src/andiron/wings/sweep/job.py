@@ -122,7 +122,7 @@ def _run_job(request: Request, job_signals: Signals, reply: Reply) -> JobReturn:
 
 def _objective_so_far(config: Train, folder: RunFolder) -> composition.Returned:
     from andiron.wings.runs import run_list  # few runs pause
-    from andiron.wings.sweep.search import objectives
+    from andiron.wings.sweep import objectives
 
     directions = {
         improvement.split_and_metric(goal.name)[1]: goal.direction

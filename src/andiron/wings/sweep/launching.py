@@ -24,11 +24,10 @@ from andiron.shell.cli import answers
 from andiron.shell.config import arguments as command_arguments, composition, violations
 from andiron.shell.training import train_run
 from andiron.wings.runs import run_list
-from andiron.wings.sweep import ledger, plain_jobs, shares, sweep_folder, sweep_results
+from andiron.wings.sweep import ledger, objectives, plain_jobs, shares, sweep_folder, sweep_results
 from andiron.wings.sweep.job import Request, run_request
 from andiron.wings.sweep.job_process import JobProcess, start_clean_process
 from andiron.wings.sweep.ledger import Job, Ledger, Sweep
-from andiron.wings.sweep.search import objectives
 from andiron.wings.sweep.scheduling import FixedJobs, JobScheduler, JobSource, Limits
 from andiron.wings.sweep.sweep_screen import SweepScreen
 

@@ -6,7 +6,7 @@ from optuna.distributions import FloatDistribution as Float
 from optuna.distributions import IntDistribution as Int
 
 from andiron import errors
-from andiron.wings.sweep.search.search_space import search_space
+from andiron_lab.search.search_space import search_space
 from refusals import message_of
 
 SPACES = {

@@ -17,7 +17,7 @@ from small_disks import fill, mounted
 
 pytestmark = pytest.mark.usefixtures("preloaded_processes")
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "optuna.md").read_text(encoding="utf-8")
 TEXTS = re.findall(r"^python train.py .* sweep_name=search$", PAGE, re.MULTILINE)
 COMMANDS = [shlex.split(text)[2:] for text in TEXTS]
@@ -94,10 +94,10 @@ def test_a_search_with_pruning_continues_after_a_kill(tmp_path):
 KILLED = """
 import resource, signal, sys
 from pathlib import Path
-from andiron.wings.sweep.search import study
-from andiron.wings.sweep.search.objectives import Objective
-from andiron.wings.sweep.search.search_options import SearchOptions
-from andiron.wings.sweep.search.search_space import search_space
+from andiron_lab.search import study
+from andiron.wings.sweep.objectives import Objective
+from andiron_lab.search.search_options import SearchOptions
+from andiron_lab.search.search_space import search_space
 
 space, folder = search_space(["lr=interval(0,1)"], None), Path(sys.argv[1])
 options = SearchOptions(n_trials=9999, sampler="random")

@@ -12,11 +12,11 @@ import struct
 import pytest
 
 from andiron import errors
-from andiron.wings.sweep.search import study_storage
-from andiron.wings.sweep.search.objectives import Objective
-from andiron.wings.sweep.search.search_options import SearchOptions
-from andiron.wings.sweep.search.search_space import search_space
-from andiron.wings.sweep.search.study import SweepStudy
+from andiron_lab.search import study_storage
+from andiron.wings.sweep.objectives import Objective
+from andiron_lab.search.search_options import SearchOptions
+from andiron_lab.search.search_space import search_space
+from andiron_lab.search.study import SweepStudy
 from refusals import message_of
 
 SPACE = search_space(["lr=interval(0,1)"], None)

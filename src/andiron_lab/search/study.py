@@ -11,10 +11,10 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 
 from andiron import errors
 from andiron.plain.plain_values import is_finite
-from andiron.wings.sweep.search import samplers, study_storage
-from andiron.wings.sweep.search.objectives import Objective
-from andiron.wings.sweep.search.search_options import SearchOptions
-from andiron.wings.sweep.search.search_space import SearchSpace
+from andiron_lab.search import samplers, study_storage
+from andiron.wings.sweep.objectives import Objective
+from andiron_lab.search.search_options import SearchOptions
+from andiron_lab.search.search_space import SearchSpace
 
 STUDY = "sweep"  # its name in the storage
 SEARCHED, AGAIN = "searched", "again"  # attributes: of the study; of a repeated trial

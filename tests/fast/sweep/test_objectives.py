@@ -6,7 +6,7 @@ import pytest
 
 from andiron import errors, metrics
 from andiron.shell.config.signatures import class_constant
-from andiron.wings.sweep.search.objectives import Objective, objectives
+from andiron.wings.sweep.objectives import Objective, objectives
 
 CONFIG = {
     "objective": None,

@@ -13,7 +13,7 @@ import numpy
 from optuna import exceptions, pruners, samplers
 
 from andiron import errors
-from andiron.wings.sweep.search.search_options import SearchOptions
+from andiron_lab.search.search_options import SearchOptions
 
 PRUNERS = {
     "median": pruners.MedianPruner,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from andiron import errors
-from andiron.shell.config import optuna_package
+from andiron_lab.search import optuna_package
 
 ROOT = Path(__file__).resolve().parents[3]
 SEARCH = ("-m", "hydra/sweeper=optuna", "hydra.sweep.dir=search")

@@ -9,15 +9,15 @@ from typing import Any
 
 from andiron import errors
 from andiron.plain.states import State
-from andiron.shell.config import optuna_package
 from andiron.wings.runs import run_list
 from andiron.wings.runs.run_reader import RunReader
-from andiron.wings.sweep import launching, ledger, sweep_folder
+from andiron.wings.sweep import launching, ledger, objectives, sweep_folder
 from andiron.wings.sweep.launching import HydraSweep
 from andiron.wings.sweep.ledger import Job, Ledger
 from andiron.wings.sweep.scheduling import JobSource, RunningJob
-from andiron.wings.sweep.search.search_options import SearchOptions
 from andiron.wings.sweep.sweep_screen import SweepScreen
+from andiron_lab.search import optuna_package
+from andiron_lab.search.search_options import SearchOptions
 
 log = logging.getLogger("andiron")
 LINES = "andiron.writers.JsonLinesWriter"
@@ -30,7 +30,7 @@ def run(sweep: HydraSweep, options: SearchOptions, arguments: list[str]) -> list
     Raises: ConfigError for an invalid search; Interrupted once all runs are saved.
     """
     optuna_package.check()
-    from andiron.wings.sweep.search import objectives, search_space, study
+    from andiron_lab.search import search_space, study
 
     space = search_space.search_space(arguments, sweep.loader)
     plain = [*map(sweep.job_config, space.corners())][0]

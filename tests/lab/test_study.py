@@ -10,10 +10,10 @@ from optuna.trial import TrialState
 
 from andiron import errors
 from andiron.shell.config import violations
-from andiron.wings.sweep.search.objectives import Objective
-from andiron.wings.sweep.search.search_options import SearchOptions
-from andiron.wings.sweep.search.search_space import search_space
-from andiron.wings.sweep.search.study import SweepStudy
+from andiron.wings.sweep.objectives import Objective
+from andiron_lab.search.search_options import SearchOptions
+from andiron_lab.search.search_space import search_space
+from andiron_lab.search.study import SweepStudy
 from refusals import message_of
 
 LOSS, ACCURACY = Objective("valid/loss", "lowest"), Objective("valid/accuracy", "highest")
