@@ -161,7 +161,7 @@ def test_a_spike_is_led_to_the_update_of_its_window_and_to_a_folder_of_nonfinite
     assert [update["update"] for update in lost["updates"]] == [2, 1]
     assert lost["updates"][0]["loss"] is None and answer.code == 0
     text = called(samples.main, tmp_path / "spike", "--spikes", "1")
-    assert "what " in text.output and "predicted" in text.output
+    assert "rose to" in text.output and "predicted" in text.output and "{}" not in text.output
 
 
 def test_an_update_is_compared_up_to_the_next_one_on_record_or_said_not_to_be(tmp_path):
@@ -183,7 +183,7 @@ def test_an_update_is_compared_up_to_the_next_one_on_record_or_said_not_to_be(tm
     for words in (("--update", "1"), ("--hardest", "2"), ("--index", "0")):
         ended = called(samples.main, tmp_path / "lost", *words, "--from-start")
         assert ended.code == 0, ended.errors
-        assert ended.output.endswith("the run logged and saved nothing there\n")
+        assert "the run logged and saved nothing there" in ended.output
 
 
 def test_values_that_are_not_finite_are_spikes_and_rank_first(tmp_path):

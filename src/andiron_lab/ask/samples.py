@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from andiron import errors
-from andiron.plain.readable import number, printable
+from andiron.plain.readable import joined, number, printable
 from andiron.shell.cli import answers, command_line
 from andiron.shell.cli.answer_schemas import (
     COUNT, NUMBER, TEXT, VALUE, by_name, closed, list_of, or_null,
@@ -15,6 +15,7 @@ from andiron.shell.run import named_folder
 from andiron.wings.runs.text_table import table
 
 EXIT_UNUSABLE = 2
+EMPTY = ({}, [], None)
 QUESTIONS: dict[str, tuple[str, Any, str]] = {  # method, type and help of each option
     "--update": ("of_update", command_line.count, "the samples of update N, the worst first"),
     "--spikes": ("spikes", command_line.count, "the N largest jumps of loss and gradient norm"),
@@ -49,21 +50,41 @@ def _run(options: argparse.Namespace) -> int:
                 answer = getattr(ask, method)(value)
         if not answers.give(answer):
             print(printable("\n\n".join(_paragraphs(answer))))
-            if not answer["compared"]:
-                print("nothing was compared: the run logged and saved nothing there")
     return bool(answer["differences"])
 
 
 def _paragraphs(answer: dict[str, Any]) -> Iterator[str]:
-    """The values on one line; then each list of rows, as a table unless they have rows again."""
-    rows_of = {name: rows for name, rows in answer.items() if str(rows)[:2] == "[{"}
-    yield ", ".join(f"{name} {_text(answer[name])}" for name in answer if name not in rows_of)
-    for rows in rows_of.values():
-        if {"samples", "updates"} & {*rows[0]}:
-            for row in rows:
-                yield from _paragraphs(row)
-        else:
-            yield table([*rows[0]], [[*map(_text, row.values())] for row in rows])
+    """Sentences, each before its table of samples."""
+    verdict = "nothing was compared: the run logged and saved nothing there"
+    if answer["compared"]:
+        differences = ", ".join(answer["differences"]) or "none"
+        verdict = f"{answer['compared']} values and tensors compared, different: {differences}"
+    yield f"{answer['run']} made again, {verdict}"
+    if "learned" in answer:
+        right, wrong = (joined(answer[name]) or "none" for name in ("learned", "forgotten"))
+        yield f"right from update {right}, wrong again from update {wrong}"
+    yield from _of_updates(answer.get("updates", []))
+    for jump in answer.get("spikes", ()):
+        first, last = jump["first"], jump["last"]
+        place = f"update {last}" if first == last else f"updates {first} to {last}"
+        value = f"{_text(jump['value'])}, by {_text(jump['rise'])} of its median before"
+        yield f"{jump['what']} in {place}" + ("" if jump["value"] is None else f": rose to {value}")
+        yield from _of_updates(jump["updates"])
+    if "hardest" in answer:
+        yield _table(answer["hardest"])
+
+
+def _of_updates(updates: list[dict[str, Any]]) -> Iterator[str]:
+    for update in updates:
+        values = f"loss {_text(update['loss'])}, gradient norm {_text(update['grad_norm'])}"
+        yield f"update {update['update']}, epoch {update['epoch']}, on {update['data']}: {values}"
+        yield _table(update["samples"])
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    """The rows, without columns that none has a value in."""
+    names = [name for name in dict(*rows[:1]) if any(row[name] not in EMPTY for row in rows)]
+    return table(names, [[_text(row[name]) for name in names] for row in rows])
 
 
 def _text(value: object) -> Any:
