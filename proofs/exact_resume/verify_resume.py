@@ -256,8 +256,8 @@ def _remove_if_empty(folder: Path) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = answers.Parser(
-        description="Trains once without and once with interruptions, compares every bit; --here is "
-        "faster. Overrides, as for train.py, come first.",
+        description="Trains once without and once with interruptions, compares every bit; "
+        "--here is faster. Overrides, as for train.py, come first.",
         allow_abbrev=False,
     )
     defaults = f"{' '.join(stop_points.DEFAULT)} and two random ones"
