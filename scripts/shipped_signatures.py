@@ -65,13 +65,13 @@ def table(conf: Path = CONF) -> dict[str, dict[str, Any]]:
 
 def _entry(function: Any) -> dict[str, Any]:
     """The entry of a class or function of Andiron."""
-    parameters = dict(inspect.signature(function).parameters)
+    signature = inspect.signature(function, eval_str=True)  # some are written as text
+    parameters = dict(signature.parameters)
     if inspect.isclass(function) and inspect.unwrap(function.__init__) is object.__init__:
         parameters = {}
     if inspect.isclass(function) and issubclass(function, torch.optim.Optimizer):
         parameters = {name: parameters[name] for name in parameters if name not in OF_THE_RUN}
-    own = signatures.of_callable(function)
-    assert own is not None
+    own = signatures.of_signature(signature)
     named = [name for name in parameters if name in own.parameters]
     entry = {
         "arguments": {name: text_of(own.parameters[name].kind) for name in named},

@@ -8,7 +8,7 @@ import inspect
 import re
 from collections.abc import Callable
 from functools import cache, wraps
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 from pydantic import (
     BeforeValidator, Field, PlainValidator, TypeAdapter, ValidationError, with_config,
@@ -79,7 +79,8 @@ def checked(owner: Class) -> Class:
 
     @cache  # on first use: pydantic takes up to some milliseconds for one
     def adapter(name: str) -> Any:
-        return TypeAdapter(signature.parameters[name].annotation, config={"strict": True})
+        kinds = get_type_hints(constructor, include_extras=True)
+        return TypeAdapter(kinds[name], config={"strict": True})
 
     @wraps(constructor)
     def check_and_construct(self: Any, *args: Any, **kwargs: Any) -> None:

@@ -82,9 +82,15 @@ def test_the_writers_of_a_run_without_a_word_are_those_on_the_page():
     assert yaml.safe_load((ROOT / "conf" / "train.yaml").read_text())["num_updates"] is None
 
 
-def test_the_signature_of_the_builder_shows_types_as_they_are_written():
+def test_signatures_show_types_as_they_are_written():
     # in a process of its own: here the checks of shapes replace annotations by their values
-    code = "import inspect, andiron.learner as l; print(inspect.signature(l.LearnerBuilder))"
+    code = """import inspect, andiron
+from andiron import checkpoint, data, learner, models, schedules
+for shown in (learner.LearnerBuilder, data.csv, data.image_folder, schedules.Cosine, models.MLP,
+              checkpoint.last_and_best):
+    print(inspect.signature(shown))"""
     command, place = [sys.executable, "-c", code], {"PYTHONPATH": str(ROOT / "src")}
     shown = subprocess.run(command, env=os.environ | place, capture_output=True, text=True).stdout
-    assert "num_epochs: 'Count | None' = 10, " in shown and len(shown) < 800
+    assert "num_epochs: 'Count | None' = 10, " in shown and "min_lr: 'NonNegative' = 0.0" in shown
+    lines = shown.splitlines()
+    assert len(lines) == 6 and "FieldInfo" not in shown and max(map(len, lines)) < 1000

@@ -5,6 +5,8 @@
 ['step-10', 'step-30']
 """
 
+from __future__ import annotations  # help() shows them as they stand
+
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field

@@ -1,5 +1,7 @@
 """The convolutional network of the Burn book's guide."""
 
+from __future__ import annotations  # help() shows them as they stand
+
 from collections.abc import Sequence
 
 import torch

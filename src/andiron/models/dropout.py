@@ -1,5 +1,7 @@
 """Dropout whose mask on a CPU is cut from random 64-bit words, four elements to a word."""
 
+from __future__ import annotations  # help() shows them as they stand
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn

@@ -1,5 +1,7 @@
 """A multi-layer perceptron, which embeds the categories of a table."""
 
+from __future__ import annotations  # help() shows them as they stand
+
 import math
 from collections.abc import Sequence
 from itertools import pairwise

@@ -5,6 +5,8 @@
 [0.1, 0.0854, 0.05, 0.0146, 0.0, 0.0]
 """
 
+from __future__ import annotations  # help() shows them as they stand
+
 import copy
 import math
 from collections.abc import Callable

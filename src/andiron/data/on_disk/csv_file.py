@@ -1,5 +1,7 @@
 """Any table in a delimited text or parquet file, its columns by name; problems by line."""
 
+from __future__ import annotations  # help() shows them as they stand
+
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence

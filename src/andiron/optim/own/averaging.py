@@ -6,6 +6,8 @@
 ...     outputs = model(torch.ones(3, 2))
 """
 
+from __future__ import annotations  # help() shows them as they stand
+
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """Schedules of several phases: one cycle, warm restarts, and warm-up, stable, decay."""
 
+from __future__ import annotations  # help() shows them as they stand
+
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """The schedule that lowers the learning rate when a metric stops improving."""
 
+from __future__ import annotations  # help() shows them as they stand
+
 from collections.abc import Mapping
 from typing import Any
 

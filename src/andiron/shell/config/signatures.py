@@ -85,10 +85,14 @@ def _imported(target: str) -> Any:
 def of_callable(function: Any) -> Signature | None:
     """The signature of an imported class or function; None if it does not tell its arguments."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        return of_signature(inspect.signature(function))
     except (ValueError, TypeError):
         return None
-    named = {}
+
+
+def of_signature(shown: inspect.Signature) -> Signature:
+    """The arguments that Python shows of a class or function."""
+    named, parameters = {}, shown.parameters.values()
     for parameter in parameters:
         if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             kind = kind_of(parameter.annotation)
