@@ -1,7 +1,5 @@
 """Images in a folder for each class."""
 
-from __future__ import annotations  # help() shows them as they stand
-
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
