@@ -4,7 +4,7 @@ import functools
 import hashlib
 import math
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -100,11 +100,7 @@ class LongOrder:
 
     def __getitem__(self, places: slice) -> Int[Tensor, " number"]:
         """The indices at consecutive places."""
-        first, end, _ = places.indices(self.size)
-        numbers = range(first // CHUNK, -(-end // CHUNK) if first < end else first // CHUNK + 1)
-        chunks = torch.cat([self._chunk(number) for number in numbers])
-        begin = numbers[0] * CHUNK
-        return chunks[first - begin : max(first, end) - begin]
+        return from_chunks(self._chunk, CHUNK, *places.indices(self.size)[:2])
 
     def _computed(self, chunk: int) -> Int[Tensor, " number"]:
         indices = torch.arange(chunk * CHUNK, min((chunk + 1) * CHUNK, self.size))
@@ -121,6 +117,18 @@ class LongOrder:
             left, right = right, (left + (_mix(right + key) >> 1 & WORD >> 1) % a) % a
             a, b = b, a
         return left + a * right
+
+
+def from_chunks(
+    chunk: Callable[[int], Tensor], length: int, first: int, end: int
+) -> Int[Tensor, " number"]:
+    """The indices at places `first` to `end`, of chunks of `length` places by their number."""
+    parts = [torch.arange(0)]
+    while first < end:
+        number, place = divmod(first, length)
+        parts.append(chunk(number)[place : place + end - first])
+        first += len(parts[-1])
+    return parts[1] if len(parts) == 2 else torch.cat(parts)
 
 
 def _signed(word: int) -> int:

@@ -1,6 +1,7 @@
 """Image files as tensors of a given shape, one by one or as a data set."""
 
 import functools
+import io
 import logging
 import math
 import os
@@ -104,8 +105,12 @@ def of_file(
 def of_picture(
     image: object, name: str, shape: Sequence[int], resizing: Resizing = DEFAULT
 ) -> UInt8[Tensor, "channels height width"]:
-    """`of_file` for a PIL image, which is not changed; `name` is for messages."""
+    """`of_file` for a PIL image, which is not changed, or its bytes; `name` is for messages."""
     with _readable(name):
+        if isinstance(image, bytes):
+            from PIL import Image
+
+            image = Image.open(io.BytesIO(image))
         return _pixels(image, shape, resizing)
 
 

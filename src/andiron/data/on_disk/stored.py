@@ -46,10 +46,17 @@ class StoredFile:
                 f"{self.path}: cannot be read ({files.reason(error)}); put the file there"
             ) from error
         weakref.finalize(self, os.close, self._descriptor)
+        self._version = sent or self._current_version()
+        self.size, _ = self._version
+        self.check_unchanged()
+
+    def _current_version(self) -> tuple[int, int]:
         stat = os.fstat(self._descriptor)
-        self.size = stat.st_size
-        self._version = stat.st_size, stat.st_mtime_ns
-        if sent not in (None, self._version):
+        return stat.st_size, stat.st_mtime_ns
+
+    def check_unchanged(self) -> None:
+        """Raises: DataError if the file has another size or time than when it was opened."""
+        if self._current_version() != self._version:
             raise errors.DataError(
                 f"{self.path}: changed while a run reads it; start the run again"
             )

@@ -1,0 +1,1 @@
+"""Data sets larger than memory: rows by place, in an order that is computed."""
