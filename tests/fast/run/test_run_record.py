@@ -44,6 +44,14 @@ def test_a_change_is_refused_until_it_is_accepted(folder, content):
     run_record.check(folder, folder.summary)
 
 
+@pytest.mark.parametrize("content", ["[]", "null", '"lr"', "1"])
+def test_a_record_of_options_that_is_no_mapping_is_refused(folder, content):
+    folder.config.write_text(content)
+    run_record.accept(folder)
+    refusal = message_of(errors.DataError, run_record.read_object, folder, folder.config)
+    assert refusal == f"{folder.config}: is not a JSON object; restore it from a copy"
+
+
 def test_a_file_of_another_size_is_refused_unread(folder):
     with folder.config.open("wb") as file:
         file.truncate(10**12)

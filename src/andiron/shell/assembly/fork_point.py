@@ -124,6 +124,6 @@ def _is_at(at: str, store: Store, name: str) -> bool:
 
 def _best(folder: RunFolder, parent: Train, store: Store, names: list[str]) -> str | None:
     """The name of the best checkpoint, as the newest one lists their values."""
-    facts, newest = run_record.read_json(folder, folder.data), store.fetch(names[-1])
+    facts, newest = run_record.read_object(folder, folder.data), store.fetch(names[-1])
     saved, _ = resume_point.best(parent, facts, newest, names)
     return saved.name if saved else None

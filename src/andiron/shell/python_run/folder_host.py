@@ -92,7 +92,7 @@ class FolderHost:
             self._checkpoint = load()
         config = self.folder.config
         if self.is_recorded and at.batch_size is None and config.exists():  # of an earlier version
-            at.batch_size = run_record.read_json(self.folder, config).get("batch_size")
+            at.batch_size = run_record.read_object(self.folder, config).get("batch_size")
         return self._checkpoint
 
     @contextmanager

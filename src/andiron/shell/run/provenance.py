@@ -144,7 +144,7 @@ def _warn_of_other_facts(folder: RunFolder, splits: Splits) -> None:
 def _other_facts(folder: RunFolder, splits: Splits) -> list[str]:
     """The facts that differ from data.json by more than rounding, as far as both have them."""
     plain = json.loads(json.dumps(described.as_plain(splits)))
-    recorded = run_record.read_json(folder, folder.data)
+    recorded = run_record.read_object(folder, folder.data)
     was, is_now = (dict(leaves(facts, opens_lists=True)) for facts in (recorded, plain))
 
     def is_other(path: tuple[str, ...], value: object) -> bool:

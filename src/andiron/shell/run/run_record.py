@@ -194,6 +194,17 @@ def read_json(folder: RunFolder, path: Path) -> Any:
         raise _damage_error(path, str(error)) from error
 
 
+def read_object(folder: RunFolder, path: Path) -> dict[str, Any]:
+    """The mapping in a recorded JSON file.
+
+    Raises: DataError as `read_json`, and for another value.
+    """
+    content = read_json(folder, path)
+    if not isinstance(content, dict):
+        raise errors.DataError(f"{path}: is not a JSON object; restore it from a copy")
+    return content
+
+
 def config(folder: RunFolder, trust: Trust = LIST_ALONE) -> Train:
     """The recorded configuration, which may name only what `trust` allows.
 

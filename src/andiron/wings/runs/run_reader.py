@@ -166,10 +166,7 @@ class RunReader:
     def _checked_object(self, path: Path) -> Plain:
         if not os.path.lexists(path):
             return {}
-        value = run_record.read_json(self.folder, path)
-        if not isinstance(value, dict):
-            raise errors.DataError(f"{path}: is not a JSON object; restore it from a copy")
-        return value
+        return run_record.read_object(self.folder, path)
 
     @cached_property
     def _status(self) -> Plain:

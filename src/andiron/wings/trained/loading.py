@@ -118,10 +118,8 @@ def _described_data(folder: RunFolder, config: Train) -> Described:
         raise errors.RunFolderError(
             f"{folder.path}: the run failed before it trained ({reason[:500]}); name another run"
         )
-    plain = run_record.read_json(folder, folder.data)
+    plain = run_record.read_object(folder, folder.data)
     name = str(config.data.get("_target_", "data")).rpartition(".")[2]
-    if not isinstance(plain, dict):
-        raise errors.DataError(f"{folder.data}: is not a JSON object; restore it from a copy")
     recorded = recorded_data.from_plain(f"{folder.data}", plain)
     if recorded is not None:
         return dataclasses.replace(recorded, name=name, options=config.data)
