@@ -217,3 +217,10 @@ def test_a_combination_of_no_schedule_is_refused():
     assert said(
         {"_target_": "andiron.schedules.Composed", "schedules": [], "reduction": "sum"}
     ) == ["scheduler.schedules=[]: should be a list of nodes, each a _target_ and its arguments"]
+
+
+@pytest.mark.parametrize("name, choice", [("StepLR", "step"), ("CosineAnnealingLR", "cosine")])
+def test_a_scheduler_of_torch_leads_to_the_choice_here(name, choice):
+    (line,) = said({"_target_": f"torch.optim.lr_scheduler.{name}", "step_size": 3})
+    assert line.startswith(f"scheduler._target_=torch.optim.lr_scheduler.{name}: ")
+    assert line.endswith(f"; did you mean {choice!r}?")

@@ -19,7 +19,6 @@ TENSOR_FUNCTIONS = ("torch.nn.functional", "torch._C._nn", "torch")  # their mod
 BASES = {
     "torch.nn": nn.Module,
     "torch.optim": optim.Optimizer,
-    "torch.optim.lr_scheduler": optim.lr_scheduler.LRScheduler,
     "torchvision.transforms.v2": nn.Module,
 }
 

@@ -1,6 +1,7 @@
 """Checks the nodes of a configuration, each a `_target_` and its arguments."""
 
-from andiron.shell.config import trust, violations
+from andiron import errors
+from andiron.shell.config import project, trust, violations
 from andiron.shell.config.signatures import shipped, signature
 from andiron.shell.config.violations import Options, Problems
 
@@ -40,6 +41,11 @@ def problems(plain: Options) -> Problems:
         target = node["_target_"]
         if not isinstance(target, str):
             lines |= no_target(path, target)
+        elif place == "scheduler" and target.startswith("torch.optim.lr_scheduler."):
+            choices = (project.default_conf_dir() / place).glob("*.yaml")
+            hint = errors.nearest(target.rpartition(".")[2], (choice.stem for choice in choices))
+            reason = f"schedules an optimizer of torch, in Python; name a choice of scheduler{hint}"
+            lines[f"{path}._target_"] = f"{path}._target_={target}: {reason}"
         else:
             own = ("_target_", "_partial_")
             arguments = {key: value for key, value in node.items() if key not in own}

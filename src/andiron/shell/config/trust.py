@@ -25,10 +25,10 @@ from andiron.shell.config.signatures import shipped
 
 OURS = ("andiron.", "torch.", "torchvision.")  # restricted also where `conf/` names them
 OF_TORCH = (
-    "torch.nn", "torch.nn.functional", "torch.optim", "torch.optim.lr_scheduler",
+    "torch.nn", "torch.nn.functional", "torch.optim",
     "torchvision.models", "torchvision.transforms.v2",
 )  # fmt: skip
-OF_PLACE = {"optimizer": "torch.optim", "scheduler": "torch.optim.lr_scheduler"}  # of torch, alone
+OF_PLACE = {"optimizer": "torch.optim", "scheduler": ""}  # the classes of torch, alone
 Node = tuple[str, str, Any]  # after its option and its place: metrics.f1, metrics
 
 

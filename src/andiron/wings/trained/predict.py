@@ -124,7 +124,7 @@ def _fields(prediction: Any, top: int, *, as_json: bool) -> Row:
         likeliest = sorted(prediction.probabilities.items(), key=lambda item: -item[1])[:top]
         row = {"label": prediction.label, "probability": prediction.probability}
         if as_json:
-            return row | {"probabilities": dict(likeliest)}
+            return row | ({"probabilities": dict(likeliest)} if top > 1 else {})
         for place, (name, probability) in enumerate(likeliest[1:], 2):
             row |= {f"label_{place}": name, f"probability_{place}": probability}
         return row
