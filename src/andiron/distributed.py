@@ -36,6 +36,22 @@ class Reports(Protocol):
         """Why an exchange failed; empty if unknown."""
 
 
+class Sharding(Protocol):
+    """The parts that each process holds of parameters, gradients and optimizer state."""
+
+    def reduction(self, model: Any, size: Callable[[Any], int]) -> Any:
+        """The reduction of one update, as `optim.gradient_mean` has it."""
+
+    def problems(self, optimizer: Any) -> list[str]:
+        """A line for each optimizer whose step would be wrong with parts."""
+
+    def whole(self, value: Any) -> Any:
+        """The value with whole tensors, in the memory of rank 0's host."""
+
+    def parts(self, saved: Any, parameters: Any) -> Any:
+        """A checkpoint with this process's parts of the state of the optimizer of `parameters`."""
+
+
 class Sliced(dict[int, Any]):
     """The parts of a batch, or of its items, that this process holds, by the number of the slice.
 
@@ -66,6 +82,7 @@ class World:
         self.is_asked = False  # whether any process wants to be asked after the last update
         self.wants_asking: Callable[[], bool] = lambda: False  # whether this process does
         self.reports = reports
+        self.sharding: Sharding | None = None  # None: each process has a copy of the model
         self._started, self._seconds = time.monotonic(), 0.0
 
     def parts(self, batch: Any) -> list[tuple[int, Any]]:
@@ -103,11 +120,11 @@ class World:
         pieces = torch.split(flat, BUCKET_BYTES // flat.element_size()) if len(flat) else ()
         works: list[Any] = []
         if self.slices is None:
-            with self._explained():
+            with self.explained():
                 works = [torch.distributed.all_reduce(piece, async_op=True) for piece in pieces]
 
         def finish() -> None:
-            with self._explained():
+            with self.explained():
                 if self.slices is not None:
                     self._add_by_doubling(pieces)
                 for work in works:
@@ -144,7 +161,7 @@ class World:
         if self.size == 1:
             return [value]
         values: list[Any] = [None] * self.size
-        with self._explained():
+        with self.explained():
             torch.distributed.all_gather_object(values, value)
         return values
 
@@ -160,7 +177,7 @@ class World:
             if self.rank == 0:
                 outcome = [make(), True]
         finally:
-            with self._explained():
+            with self.explained():
                 torch.distributed.broadcast_object_list(outcome, src=0)
         if not outcome[1]:
             raise errors.PeerError("rank 0 ended the run; its message and status.json say why")
@@ -176,12 +193,16 @@ class World:
         self.decided(lambda: made.append(make()))
         return made[0] if made else make()
 
+    def whole(self, value: Value) -> Value:
+        """The value with whole tensors, in rank 0, if each process holds parts."""
+        return self.sharding.whole(value) if self.sharding else value
+
     def any(self, flag: bool) -> bool:
         """Whether any process says so."""
         if self.size == 1:
             return flag
         flags = torch.tensor([float(flag)])
-        with self._explained():
+        with self.explained():
             torch.distributed.all_reduce(flags)
         return bool(flags > 0)
 
@@ -191,7 +212,7 @@ class World:
             self.reports.fail(self.rank, error)
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def explained(self) -> Iterator[None]:
         """Turns a failed exchange into a PeerError that names the process that is gone, and why."""
         started = time.monotonic()
         try:

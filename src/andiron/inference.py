@@ -22,11 +22,17 @@ def valid(
     cannot be used in training if it was created in inference mode.
     """
     modes = {module: module.training for module in model.modules()}
+    sharded: list[Any] = [module for module in modes if hasattr(module, "unshard")][:1]
     model.eval()
     try:
-        with gradients_off():
+        # weights gathered in inference mode could not train again
+        with torch.no_grad() if sharded else gradients_off():
+            for network in sharded:
+                network.unshard()  # also for methods besides `forward`
             yield model
     finally:
+        for network in sharded:
+            network.reshard()
         for module, mode in modes.items():
             module.training = mode
 

@@ -194,9 +194,9 @@ class Learner(AbstractContextManager["Learner"]):
 
     def exports(self) -> dict[str, dict[str, Tensor]]:
         """The weights to export by name: `model`, and `model-<average>` for each average."""
-        return {"model": self._state.evaluation_weights(copies=True)} | {
-            f"model-{name}": a.state_dict() for name, a in self.averages.items() if a.count
-        }
+        averages = {f"model-{name}": a.state_dict() for name, a in self.averages.items() if a.count}
+        model = self._state.evaluation_weights(copies=True)
+        return self.world.whole({"model": model, **averages})
 
     def summary(self) -> dict[str, Any]:
         """Model, optimizers, length and time of the run; best and last value of every metric."""
@@ -229,7 +229,8 @@ class Learner(AbstractContextManager["Learner"]):
 
     def _finish(self) -> None:
         """Writes the results of a run that is over."""
-        if self._host.is_recorded and self.is_over:
+        # every process gathers the weights of a sharded model
+        if self.is_over and (self._host.is_recorded or self.world.sharding):
             self.write_results(self._host.class_names)
 
     def state(self) -> Checkpoint:

@@ -76,7 +76,8 @@ class Saver:
             for split, latest in state.metric_log.latest.items()
             if measured is None and state.set_of(split) in self._measured
         }
-        self._checkpointer.save(updates, state.capture(measured), values)
+        checkpoint = self._world.whole(state.capture(measured))
+        self._checkpointer.save(updates, checkpoint, values)
         for newest in self._checkpointer.saved[-1:]:
             log.info("saved %s: %s", newest.name, why)
         self._saved = place
@@ -149,6 +150,8 @@ class Saver:
 
     def load(self, saved: Checkpoint) -> None:
         """Continues from a checkpoint; newer ones of this learner's checkpointer are set aside."""
+        if sharding := self._world.sharding:
+            saved = sharding.parts(saved, self._state.optimizer.parameters)
         self._state.restore(saved)
         if self._checkpointer:
             self._checkpointer.turn_back(self._state.position.updates)

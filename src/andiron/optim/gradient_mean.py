@@ -48,6 +48,8 @@ class Reduction(Protocol):
 
 def reduction_for(world: World, model: nn.Module, size: Callable[[Any], int]) -> Reduction:
     """The reduction of one update; `size` gives the number of samples of a batch."""
+    if world.sharding is not None:
+        return world.sharding.reduction(model, size)
     return SlicedMean(world, model, size) if world.is_divided else GradientsAccumulator()
 
 
@@ -127,11 +129,17 @@ class SlicedMean:
     """
 
     def __init__(
-        self, world: World, model: nn.Module, size: Callable[[Any], int] = lambda batch: 1
+        self,
+        world: World,
+        model: nn.Module,
+        size: Callable[[Any], int] = lambda batch: 1,
+        is_sharded: bool = False,  # the gradients are added up elsewhere
     ):
         self._world, self._model, self._size = world, model, size
         self._statistics = RunningStatistics(model)
-        trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        trained = {
+            name: p for name, p in model.named_parameters() if p.requires_grad and not is_sharded
+        }
         self._layout: dict[str, Tensor] = {**trained, **self._statistics.tensors}
         self._exchange = EarlyExchange(world, trained)
         self._early: Weight | None = None  # of the step whose gradients are added up early
@@ -223,14 +231,19 @@ class SlicedMean:
 
     def mean(self) -> Gradients:
         """The weighted mean over all slices of all processes, and over their micro-batches."""
+        sums, weight = self.total()
+        divide(sums, weight or 1)
+        return sums
+
+    def total(self) -> tuple[Gradients, float]:
+        """The weighted sum, and the sum of the weights."""
         (sums, totals), = self._sums
         if self._world.size > 1:
             sums, totals = self._over_processes(sums, totals)
         weight, samples = totals.tolist()
-        mean = sums.replaced({name: sums[name] for name in self._layout if name in sums})
-        self._statistics.merge(mean, samples, self._num_batches)
-        divide(mean, weight or 1)
-        return mean
+        ordered = sums.replaced({name: sums[name] for name in self._layout if name in sums})
+        self._statistics.merge(ordered, samples, self._num_batches)
+        return ordered, weight
 
     def _over_processes(self, sums: Gradients, totals: Tensor) -> Sums:
         """The sums of all processes; a parameter without a gradient in any of them has no entry.

@@ -176,10 +176,11 @@ def _why_not_tied(
 
 def _memory(tensor: Tensor) -> object:
     """A key that two names of one tensor share."""
-    if not tensor.numel():
+    own: Tensor = getattr(tensor, "to_local", tensor.detach)()  # of a sharded one
+    if not own.numel():
         return id(tensor)
-    start = tensor.untyped_storage().data_ptr()
-    return start, tensor.storage_offset(), tensor.shape, tensor.stride()
+    start = own.untyped_storage().data_ptr()
+    return start, own.storage_offset(), own.shape, own.stride()
 
 
 def _kind(tensor: Tensor) -> str:

@@ -52,7 +52,7 @@ def encoded(value: Any, tensors: dict[str, Tensor], place: str = "", prefix: str
         case numpy.ndarray() if value.dtype.kind in "biufc":
             return {"$array": own(torch.tensor(value))}
         case Tensor() if value.dtype in DTYPES and value.layout is torch.strided and (
-            kind in (Tensor, nn.Parameter)
+            kind in (Tensor, nn.Parameter) or hasattr(value, "full_tensor")  # sharded
         ):
             return _stored(value.detach(), tensors, f"{prefix}{len(tensors)}")
     if kind is list:

@@ -18,6 +18,13 @@ from andiron.protocols import Embeddings, Loader
 LARGEST_PICTURE = 64  # pixels a side
 
 
+def check_whole(model: nn.Module) -> None:
+    """Raises: MismatchError for a model of which this process has parts, which all gather."""
+    if any(hasattr(module, "unshard") for module in model.modules()):
+        why = "one process has only parts of the model (strategy=fsdp)"
+        raise errors.MismatchError(f"{why}; start it with the finished run")
+
+
 def embeddings(
     model: nn.Module, loader: Loader, most: int, class_names: Sequence[str] | None = None
 ) -> Embeddings:
@@ -26,6 +33,7 @@ def embeddings(
     Without a linear layer, the outputs; features of a sequence are averaged over its positions.
     Raises: MismatchError for a model without features per sample.
     """
+    check_whole(model)
     features, pictures = list[Tensor](), list[Tensor]()
     columns: dict[str, list[str]] = {"sample": []}
     taken: list[Any] = []  # the input of the linear layer that was called last

@@ -140,6 +140,8 @@ def _built(
     if weights is not None:
         started = {"start_from": start_from.load(config, weights, model, splits.facts)}
     adapters.add(config, model, size_limit)
+    if config.strategy == "fsdp":
+        division.shard(model, [train, valid, test, *more], config, world)
     model = model.to(device)
     if config.sync_batchnorm and world.size > 1:
         model = division.synchronised(model, train, world)

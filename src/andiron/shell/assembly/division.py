@@ -1,7 +1,7 @@
 """Checks that a run can be divided: into processes, and into slices of its batches."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from torch import nn
@@ -10,6 +10,7 @@ from andiron import errors
 from andiron.data import DataLoader
 from andiron.distributed import World
 from andiron.optim import GroupedOptimizer
+from andiron.plain import wings
 from andiron.shell.config.schema import Train
 
 # without SyncBatchNorm, which normalises by the whole batch
@@ -33,8 +34,9 @@ def option_problems(config: Train, world: World) -> Iterator[str]:
             f"slices={slices}: {size} processes cannot share them; start a power of two of at most "
             f"{slices} processes"
         )
-    if config.strategy == "ddp" and size == 1:
-        yield "strategy=ddp: this is one process; start several with torchrun, or give auto"
+    if config.strategy in ("ddp", "fsdp") and size == 1:
+        start = f"strategy={config.strategy}: this is one process"
+        yield f"{start}; start several with torchrun, or give auto"
     elif config.strategy == "none" and size > 1:
         yield f"strategy=none: torchrun started {size} processes; start one with python"
     if config.sync_batchnorm and slices is not None:
@@ -47,6 +49,16 @@ def option_problems(config: Train, world: World) -> Iterator[str]:
             f"device={config.device}: each of the {size} processes takes the GPU of its "
             "LOCAL_RANK; give auto, cpu or cuda"
         )
+
+
+def shard(model: nn.Module, loaders: Sequence[DataLoader], config: Train, world: World) -> None:
+    """Gives each process a part of the parameters, by the lab.
+
+    Raises: ConfigError.
+    """
+    if (sharding := wings.optional(f"{wings.LAB}.sharded.fully_sharded")) is None:
+        raise errors.ConfigError([wings.missing_lab("strategy=fsdp")])
+    sharding.shard_configured(model, loaders, config, world)
 
 
 def synchronised(model: nn.Module, train: DataLoader, world: World) -> nn.Module:

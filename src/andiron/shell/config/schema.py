@@ -97,7 +97,7 @@ class Train(LearnerOptions):
     )
     render: Node | None = option(None, "progress on the terminal", resume="free")
     batch_size: Count = option(64, "samples per training batch", hparam=True)
-    strategy: Literal["auto", "none", "ddp"] = option(
+    strategy: Literal["auto", "none", "ddp", "fsdp"] = option(
         "auto", "how processes share the run; auto: ddp if torchrun started several", resume="free"
     )
     sync_batchnorm: bool = option(

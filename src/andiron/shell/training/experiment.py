@@ -65,6 +65,8 @@ class Experiment:
         )  # fmt: skip
         self.writers = self.learner.metric_log.writers
         self._is_whole = is_whole
+        # a forward pass of parts needs every process
+        self._views = None if built.world.sharding else wings.optional(MODEL_VIEWS)
         self._report = Report()
         self._record: Record | None = None
         rates = self.learner.rates  # of the first update
@@ -114,8 +116,8 @@ class Experiment:
         """Records the run while its learner trains."""
         with metadata.training(self.folder, self._report, self.writers, self._record):
             is_new = self._record is not None and self._record.updates is None
-            if is_new and (views := wings.optional(MODEL_VIEWS)):
-                self.writers.show_graph(lambda: views.graph(self.components))
+            if is_new and self._views:
+                self.writers.show_graph(lambda: self._views.graph(self.components))
             yield self
 
     def updated(self) -> None:
@@ -129,9 +131,10 @@ class Experiment:
         """Writes the summary and the weights; shows what the model makes of the validation data."""
         metadata.write_results(self.folder, summary, show, weights)
         valid, model = self.components.valid.undivided(), self.learner.model
-        if views := wings.optional(MODEL_VIEWS):
-            names = self.class_names
-            self.writers.show_embeddings(lambda most: views.embeddings(model, valid, most, names))
+        if self._views:
+            self.writers.show_embeddings(
+                lambda most: self._views.embeddings(model, valid, most, self.class_names)
+            )
 
     @contextmanager
     def _closed_after(self) -> Iterator[None]:

@@ -1,0 +1,1 @@
+"""`strategy=fsdp`: processes that hold parts of a model, with the bits of one process."""

@@ -1,0 +1,139 @@
+"""The exchanges of a block: its weights gathered, its gradients added up in a fixed order.
+
+torch's `fully_shard` calls them through `set_custom_all_gather` and `set_custom_reduce_scatter`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from andiron import errors
+from andiron.distributed import World
+from andiron.outputs import Weight
+
+
+@dataclass
+class StepPlace:
+    """The step of an update whose backward runs, for the blocks that it passes."""
+
+    weight: Weight = 1
+    complete_slices: int = 0  # with this step; 0 within a slice
+    is_last: bool = True
+
+
+class _Memory:
+    """Allocates what torch asks for."""
+
+    def allocate(self, size: Sequence[int], *, dtype: torch.dtype, device: torch.device) -> Tensor:
+        """Memory for an exchange."""
+        return torch.empty(*size, dtype=dtype, device=device)
+
+
+class BlockGather(_Memory):
+    """Gathers the weights of a block, and names the process that is gone if that fails."""
+
+    def __init__(self, world: World):
+        self._world = world
+
+    def __call__(
+        self, output_tensor: Tensor, input_tensor: Tensor, group: Any, async_op: bool = False
+    ) -> "_Explained | None":
+        """Fills `output_tensor` with the inputs of all processes."""
+        gather = torch.distributed.all_gather_into_tensor
+        with self._world.explained():
+            work = gather(output_tensor, input_tensor, group=group, async_op=async_op)
+        return work and _Explained(work, self._world)
+
+
+class _Explained:
+    """An exchange under way."""
+
+    def __init__(self, work: Any, world: World):
+        self._work, self._world = work, world
+
+    def wait(self) -> None:
+        """Waits for its end."""
+        with self._world.explained():
+            self._work.wait()
+
+
+class BlockSum(_Memory):
+    """The sum of a block's weighted gradients over all steps and processes; each gets its part.
+
+    With `slices`, a slice is the sum over its micro-batches, and slices are added in the binary
+    tree of `optim.gradient_mean.SlicedMean`: within a process before the exchange, then between
+    processes. A process with several steps an update holds sums of whole gradients until its last.
+    Without, each step is added up over the processes by torch's reduce-scatter.
+    """
+
+    def __init__(self, world: World, place: StepPlace, name: str):
+        self._world, self._place, self._name = world, place, name
+        self._of_slice: Tensor | None = None
+        self._subtrees: list[Tensor] = []
+        self._elements: int | None = None  # of the block's gradients
+        self.sum: Tensor | None = None  # of the last step; its versions show a change
+        self.version = 0
+
+    def __call__(
+        self,
+        output_tensor: Tensor,
+        input_tensor: Tensor,
+        group: Any,
+        op: object,
+        async_op: bool = False,
+    ) -> None:
+        """Fills `output_tensor` with the part of this process; zeros before the last step.
+
+        `op` is torch's mean over processes, which does not know the weights.
+        Raises: MismatchError if other parameters than before have a gradient.
+        """
+        if self._elements not in (None, input_tensor.numel()):
+            raise errors.MismatchError(
+                f"strategy=fsdp: other parameters of {self._name} have a gradient than in an "
+                "earlier step; freeze those that a step may not use, or give strategy=ddp"
+            )
+        self._elements = input_tensor.numel()
+        weighted = _weighted(input_tensor, self._place.weight)
+        if self._world.slices is None:
+            with self._world.explained():
+                torch.distributed.reduce_scatter_tensor(output_tensor, weighted, group=group)
+        elif (total := self._added(weighted)) is None:
+            output_tensor.zero_()
+        else:
+            self._exchange(total, output_tensor, group)
+        self.sum, self.version = output_tensor, output_tensor._version
+
+    def _added(self, gradients: Tensor) -> Tensor | None:
+        """The sum of this process's slices, once the last step is added; None before."""
+        self._of_slice = gradients if self._of_slice is None else self._of_slice.add_(gradients)
+        if complete := self._place.complete_slices:
+            total, self._of_slice = self._of_slice, None
+            while complete % 2 == 0:  # both halves of a subtree are known
+                total = self._subtrees.pop().add_(total)
+                complete //= 2
+            self._subtrees.append(total)
+        return self._subtrees.pop() if self._place.is_last else None
+
+    def _exchange(self, total: Tensor, output_tensor: Tensor, group: Any) -> None:
+        """Adds the processes' sums of this part, neighbours first: a + b has the bits of b + a."""
+        received = torch.empty_like(total)
+        with self._world.explained():
+            torch.distributed.all_to_all_single(received, total, group=group)
+        sums = [*received.chunk(self._world.size)]
+        while len(sums) > 1:
+            sums = [a.add_(b) for a, b in zip(sums[::2], sums[1::2], strict=True)]
+        output_tensor.copy_(sums[0])
+
+    def forget(self) -> None:
+        """Drops the sums of an update that was not finished."""
+        self._of_slice, self._subtrees, self.sum = None, [], None
+
+
+def _weighted(gradients: Tensor, weight: Weight) -> Tensor:
+    """Gradients times the weight, in place; zeros for a step in which no target counts."""
+    if isinstance(weight, Tensor) and weight.device.type != "cpu":
+        return gradients.masked_fill_(weight == 0, 0.0).mul_(weight)
+    return gradients.mul_(weight) if weight else gradients.zero_()

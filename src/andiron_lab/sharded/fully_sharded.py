@@ -1,0 +1,181 @@
+"""`strategy=fsdp`: parameters, gradients and optimizer state in parts, by torch's `fully_shard`.
+
+The blocks of a network are gathered one after the other, in forward and again in backward. With
+`slices` the bits of a run do not depend on the number of processes, nor on whether they hold
+copies of the model or parts.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
+
+from andiron import errors
+from andiron.checkpoint.contents import Checkpoint
+from andiron.data import DataLoader
+from andiron.distributed import World
+from andiron.optim import GroupedOptimizer
+from andiron.protocols import network_of
+from andiron.shell.assembly import devices
+from andiron.shell.config.schema import Train
+from andiron_lab.sharded import part_rules
+from andiron_lab.sharded.exchanges import BlockGather, BlockSum, StepPlace
+from andiron_lab.sharded.sharded_mean import ShardedMean
+
+log = logging.getLogger("andiron")
+# classes whose step treats every element alike, but for norms of parameters (Adan, Lamb)
+ELEMENTWISE = {
+    *(f"torch.optim.{name}" for name in (
+        "ASGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop",
+        "Rprop", "SGD",
+    )),
+    "andiron.optim.own.adaptive.Adan", "andiron.optim.own.adaptive.Lamb",
+    "lion_pytorch.lion_pytorch.Lion",
+    "schedulefree.adamw_schedulefree.AdamWScheduleFree",
+}  # fmt: skip
+
+
+class FullySharded:
+    """Shards a model over the processes of `world`; `device` has this process's parts.
+
+    Raises: ConfigError for trainable parameters outside of the network.
+    """
+
+    def __init__(self, model: nn.Module, world: World, device: torch.device):
+        self._world, self._place = world, StepPlace()
+        network: Any = network_of(model)
+        held = {*network.parameters()}
+        outside = [name for name, p in model.named_parameters() if p not in held]
+        if outside:
+            raise errors.ConfigError([
+                f"strategy=fsdp: parameters {', '.join(outside)} are outside of the task's "
+                "network, whose forward gathers its own; move them into it, or give strategy=ddp"
+            ])  # fmt: skip
+        mesh = init_device_mesh(device.type, (world.size,))
+        units = {**blocks(network), "": network}
+        self._sums = [BlockSum(world, self._place, name or "the network") for name in units]
+        gather = BlockGather(world)
+        for module, block_sum in zip(units.values(), self._sums, strict=True):
+            name = type(module).__name__
+            sharded: Any = fully_shard(module, mesh=mesh)
+            type(module).__name__ = name  # torch has put FSDP before it
+            sharded.set_custom_all_gather(gather)
+            sharded.set_custom_reduce_scatter(block_sum)
+        part_rules.install(world)
+        world.sharding = self
+        named = ", ".join([*units][:-1]) or "none"
+        log.info("fsdp: parts in %d processes; blocks: %s", world.size, named)
+
+    def reduction(self, model: nn.Module, size: Callable[[Any], int]) -> ShardedMean:
+        """The reduction of one update."""
+        return ShardedMean(self._world, model, size, self._place, self._sums)
+
+    def problems(self, optimizer: GroupedOptimizer) -> list[str]:
+        """A line for each optimizer whose step does not treat every element alike."""
+        own = sorted(name.rpartition(".")[2] for name in ELEMENTWISE)
+        return [
+            f"optimizer: {owner.name} is not known to step every element alike, and strategy=fsdp "
+            f"gives it parts of parameters; choose one of {', '.join(own)}, or strategy=ddp"
+            for owner in optimizer.optimizers
+            if owner.name not in ELEMENTWISE
+        ]
+
+    def whole(self, value: Any) -> Any:
+        """The value with whole tensors, in the memory of rank 0's host, one after the other."""
+        if isinstance(value, Checkpoint):
+            return replace(value, **{name: self.whole(own) for name, own in vars(value).items()})
+        if isinstance(value, dict):
+            return {name: self.whole(inner) for name, inner in value.items()}
+        return self._gathered(value) if isinstance(value, DTensor) else value
+
+    def _gathered(self, tensor: DTensor) -> Tensor:
+        own, distributed = part_rules.part(tensor).detach(), torch.distributed
+        with self._world.explained():
+            if self._world.rank:
+                if own.numel():
+                    distributed.send(own.contiguous(), 0)
+                return own
+            whole = torch.empty(tensor.shape, dtype=tensor.dtype)
+            for rank, (first, last) in enumerate(part_rules.bounds(len(whole), self._world)):
+                if rank and last > first:
+                    theirs = own.new_empty((last - first, *whole.shape[1:]))
+                    distributed.recv(theirs, rank)
+                    whole[first:last] = theirs
+                elif not rank:
+                    whole[first:last] = own
+        return whole
+
+    def parts(self, saved: Checkpoint, parameters: Mapping[str, nn.Parameter]) -> Checkpoint:
+        """A checkpoint with this process's parts of the optimizer's state."""
+        parts = {}
+        for key, value in saved.optimizer.items():
+            parameter = parameters.get(key.rpartition("/")[0])
+            is_divided = isinstance(parameter, DTensor) and value.shape == parameter.shape
+            parts[key] = self._part(value, parameter) if is_divided else value
+        return replace(saved, optimizer=parts)
+
+    def _part(self, value: Tensor, parameter: DTensor) -> Tensor:
+        own = part_rules.rows(value, parameter, self._world).to(parameter.device, copy=True)
+        return part_rules.like(own, parameter)
+
+
+def blocks(network: nn.Module) -> dict[str, nn.Module]:
+    """The modules that are gathered at once, by name: the items of lists of one class.
+
+    A list is an `nn.ModuleList` or `nn.Sequential` of two modules or more. A block in another one
+    is gathered with it.
+    """
+    chosen: dict[str, nn.Module] = {}
+    for name, module in network.named_modules():
+        if any(f"{name}.".startswith(f"{block}.") for block in chosen):
+            continue
+        items = dict(module.named_children())
+        kinds = {type(item) for item in items.values()}
+        has_weights = any(True for item in items.values() for _ in item.parameters())
+        if isinstance(module, nn.ModuleList | nn.Sequential) and len(items) > len(kinds) == 1:
+            if has_weights:
+                chosen |= {f"{name}.{key}".removeprefix("."): item for key, item in items.items()}
+    return chosen
+
+
+def shard_configured(
+    model: nn.Module, loaders: Sequence[DataLoader], config: Train, world: World
+) -> None:
+    """Shards the model of a configured run.
+
+    Raises: ConfigError for options and data that would be wrong with parts.
+    """
+    if problems := [*_option_problems(config), *_short_batches(loaders, world)]:
+        raise errors.ConfigError(problems)
+    FullySharded(model, world, devices.resolve(config.device))
+
+
+def _option_problems(config: Train) -> Iterator[str]:
+    refused = {
+        "precision=fp16": config.precision == "fp16",
+        "compile=true": config.compile,
+        "channels_last=true": config.channels_last,
+        "histograms": config.histograms is not False,
+        "sync_batchnorm=true": config.sync_batchnorm,
+        "activation_checkpointing": config.activation_checkpointing is not None,
+    }
+    for option, is_given in refused.items():
+        if is_given:
+            yield f"{option}: does not work with strategy=fsdp; leave one of them out"
+
+
+def _short_batches(loaders: Sequence[DataLoader], world: World) -> Iterator[str]:
+    """A line for each set whose last batch cannot be divided."""
+    for loader, name in zip(loaders, ("train", "valid", "test")):
+        last = loader.num_items % loader.batch_size or loader.batch_size
+        if loader.num_items and last < world.num_slices:
+            yield (
+                f"batch_size={loader.batch_size}: the last {name} batch has {last} samples, and "
+                f"strategy=fsdp needs one for each of {world.num_slices} parts; choose another"
+            )
