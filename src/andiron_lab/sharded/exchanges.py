@@ -13,6 +13,7 @@ from torch import Tensor
 from andiron import errors
 from andiron.distributed import World
 from andiron.outputs import Weight
+from andiron.plain import private_torch
 
 
 @dataclass
@@ -104,7 +105,7 @@ class BlockSum(_Memory):
             output_tensor.zero_()
         else:
             self._exchange(total, output_tensor, group)
-        self.sum, self.version = output_tensor, output_tensor._version
+        self.sum, self.version = output_tensor, private_torch.version(output_tensor)
 
     def _added(self, gradients: Tensor) -> Tensor | None:
         """The sum of this process's slices, once the last step is added; None before."""

@@ -24,7 +24,7 @@ from andiron.optim import GroupedOptimizer
 from andiron.protocols import network_of
 from andiron.shell.assembly import devices
 from andiron.shell.config.schema import Train
-from andiron_lab.sharded import part_rules
+from andiron_lab.sharded import dtensor_rules
 from andiron_lab.sharded.exchanges import BlockGather, BlockSum, StepPlace
 from andiron_lab.sharded.sharded_mean import ShardedMean
 
@@ -67,7 +67,7 @@ class FullySharded:
             type(module).__name__ = name  # torch has put FSDP before it
             sharded.set_custom_all_gather(gather)
             sharded.set_custom_reduce_scatter(block_sum)
-        part_rules.install(world)
+        dtensor_rules.install(world)
         world.sharding = self
         named = ", ".join([*units][:-1]) or "none"
         log.info("fsdp: parts in %d processes; blocks: %s", world.size, named)
@@ -95,14 +95,14 @@ class FullySharded:
         return self._gathered(value) if isinstance(value, DTensor) else value
 
     def _gathered(self, tensor: DTensor) -> Tensor:
-        own, distributed = part_rules.part(tensor).detach(), torch.distributed
+        own, distributed = dtensor_rules.part(tensor).detach(), torch.distributed
         with self._world.explained():
             if self._world.rank:
                 if own.numel():
                     distributed.send(own.contiguous(), 0)
                 return own
             whole = torch.empty(tensor.shape, dtype=tensor.dtype)
-            for rank, (first, last) in enumerate(part_rules.bounds(len(whole), self._world)):
+            for rank, (first, last) in enumerate(dtensor_rules.bounds(len(whole), self._world)):
                 if rank and last > first:
                     theirs = own.new_empty((last - first, *whole.shape[1:]))
                     distributed.recv(theirs, rank)
@@ -121,8 +121,8 @@ class FullySharded:
         return replace(saved, optimizer=parts)
 
     def _part(self, value: Tensor, parameter: DTensor) -> Tensor:
-        own = part_rules.rows(value, parameter, self._world).to(parameter.device, copy=True)
-        return part_rules.like(own, parameter)
+        own = dtensor_rules.rows(value, parameter, self._world).to(parameter.device, copy=True)
+        return dtensor_rules.like(own, parameter)
 
 
 def blocks(network: nn.Module) -> dict[str, nn.Module]:

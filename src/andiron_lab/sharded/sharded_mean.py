@@ -12,8 +12,9 @@ from andiron.gradients import During, Gradients
 from andiron.optim.gradient_mean import SlicedMean
 from andiron.optim.weighted_sums import divide
 from andiron.outputs import Weight
+from andiron.plain import private_torch
 from andiron_lab.sharded.exchanges import BlockSum, StepPlace
-from andiron_lab.sharded.part_rules import part
+from andiron_lab.sharded.dtensor_rules import part
 
 
 class ShardedMean:
@@ -101,9 +102,10 @@ class ShardedMean:
         for name, gradient in gradients.items():
             own = part(gradient)
             block = made.get(own.untyped_storage().data_ptr())
-            if own.numel() and (block is None or own._version != block.version):
+            is_sum = block is not None and private_torch.version(own) == block.version
+            if own.numel() and not is_sum:
                 raise ValueError(
-                    f"the gradient of {name} is not the one that backward added up over processes: "
+                    f"the gradient of {name} is not what backward added up over processes: "
                     "it was changed by train_step, or the loss uses the parameter outside of the "
                     "network's forward; change gradients with `gradients`, or give strategy=ddp"
                 )

@@ -7,6 +7,7 @@ whole tensor, computed by one process, so that its bits do not depend on their n
 """
 
 import functools
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,7 +15,6 @@ import torch
 from torch import Tensor
 from torch.distributed.tensor import DTensor
 from torch.nn import functional
-from torch.utils import _pytree as trees
 
 from andiron.distributed import World
 
@@ -24,6 +24,8 @@ ELEMENTWISE = (
     "maximum", "minimum", "mul", "neg", "pow", "reciprocal", "round", "rsqrt", "sign", "sqrt",
     "sub", "zero",
 )  # fmt: skip
+# torch's own rules for single operations stand there too; nothing public replaces a rule
+TABLE: Any = operator.attrgetter("_op_dispatcher._custom_op_handlers")
 LANES = 64  # a multiple of the elements that any CPU computes at once
 KERNELS = "_fused_adam_", "_fused_adamw_", "_fused_sgd_", "_fused_adagrad_"
 
@@ -33,7 +35,7 @@ def install(world: World) -> None:
 
     Raises: AttributeError in a version of torch without such a table.
     """
-    table = DTensor._op_dispatcher._custom_op_handlers
+    table = TABLE(DTensor)
     on_part, on_parts = (functools.partial(rule, world) for rule in (_on_part, _on_parts))
     for name in (f"{name}{in_place}" for name in ELEMENTWISE for in_place in ("", "_")):
         table.update(dict.fromkeys(_overloads(name), on_part))
@@ -125,7 +127,11 @@ def _on_parts(
 ) -> Any:
     """An elementwise operation on lists of tensors."""
     lanes = _Lanes(world)
-    made = operation(*trees.tree_map(lanes.of, arguments), **trees.tree_map(lanes.of, options))
+    given = [[*map(lanes.of, own)] if isinstance(own, list) else own for own in arguments]
+    made = operation(*given, **{
+        name: [*map(lanes.of, own)] if isinstance(own, list) else own
+        for name, own in options.items()
+    })  # fmt: skip
     if made is None:
         lanes.end()
         return None
@@ -203,7 +209,7 @@ def _norms(
 ) -> list[Tensor]:
     """The norm of each tensor, equal bits in every process.
 
-    With `slices` those of torch's norm of the whole tensor, which one process computes.
+    With `slices` the bits of torch's norm of the whole tensor, which one process computes.
     """
     tensors, order = arguments[0], arguments[1] if len(arguments) > 1 else options.get("ord", 2)
     device = tensors[0].device
