@@ -56,6 +56,28 @@ OTHERS = {  # with slices, beside every network with every method; stopped betwe
     "labels_4": ("data=digit_pairs", "data.num_pairs=196", "model.hidden=[16]",
                  "model.dropout=0.2"),
 }  # fmt: skip
+# of several processes with strategy=fsdp, against one process: no part of a batch may be empty
+EVEN = ("batch_size=24", "device=cpu", "log_every=4", "test_weights=last", "num_epochs=10",
+        "num_updates=12", "validate_every=4", "checkpoint.every=6", "slices=4")  # fmt: skip
+GROUPS = ("param_groups=no_decay", "optimizer=adamw",
+          "+param_groups.no_decay.optimizer={_target_:torch.optim.SGD,momentum:0.9}")  # fmt: skip
+ROWS = ("data=partial", "data.data.valid=test", "data.fraction=0.15")
+SHARDED = {
+    "dropout": (*TEXT, "model.dropout=0.2", "optimizer=adamw"),
+    "two_optimizers": (*TEXT, *GROUPS, "model.dropout=0.1"),
+    "frozen": (*TEXT, "+param_groups.first={match:{name:blocks.0},frozen:true}"),
+    "ema": (*TEXT, "averages=ema", "early_stopping=patience", "scheduler=cosine"),
+    "tied": (*TEXT, "model.layers=3", "optimizer=sgd", "optimizer.momentum=0.9", "lr=0.1"),
+    "clip": (*TEXT, "clip=0.1", "optimizer=nadam"),
+    "accumulation": (*TEXT, "grads_accumulation=3", "clip=0.1", "model.dropout=0.1"),
+    "mixed_sizes": (*ROWS, "batch_size=29", "model.hidden=[33,7]", "optimizer=adam"),
+    "bf16": (*TEXT, "precision=bf16", "model.dropout=0.1"),
+    "skipped": (*ROWS, "model._target_=proofs.rank_parts.Holed", "model.hidden=[16]",
+                "on_nonfinite=skip"),
+    "lora": (*TEXT, "+param_groups.lora={match:{module:Linear},adapter:{rank:4,alpha:8}}"),
+    "batch_norm": (*ROWS, "model=resnet", "model.depth=8", "model.width=4", "sam=0.05",
+                   "optimizer=sgd"),
+}  # fmt: skip
 IN_EIGHT = ("mlp_adam_8", "convnet_adam_8", "text_adam_8", "batch_norm_8")  # by 8 processes too
 # without slices, where the method itself amplifies rounding: the first updates
 FIRST = {
@@ -86,6 +108,7 @@ class Case:
     overrides: Sequence[str]
     kind: str  # rounded, resized, first, measured or sliced
     slices: int | None = None
+    is_sharded: bool = False  # in several processes
     updates: int = 50
     tolerance: float = 2e-6
 
@@ -93,10 +116,11 @@ class Case:
         """(round, number of processes, job), each round after the one before."""
         within, validating = STOPS.get(self.updates, (None, None))  # few updates are not stopped
         chain = str(folder / f"{self.name}-chain")
+        several = config.replace(".json", "-fsdp.json") if self.is_sharded else config
         sizes = (1, 2, 4) if self.slices else (1,) if self.kind == "resized" else (1, 2, 3, 4)
         for size in sizes:
             straight = str(folder / f"{self.name}-{size}")
-            yield 0, size, Job(config, straight)
+            yield 0, size, Job(config if size == 1 else several, straight)
             if self.kind == "rounded":
                 again = str(folder / f"{self.name}-{size}-again")
                 for number, stop in enumerate((within, validating, None)):
@@ -104,8 +128,8 @@ class Case:
         if self.name in IN_EIGHT:
             yield 0, 8, Job(config, str(folder / f"{self.name}-8"))
         if self.slices or self.kind == "resized":
-            yield 0, 2, Job(config, chain, False, within)
-            yield 0, 4 if self.slices else 3, Job(config, chain, True, validating)
+            yield 0, 2, Job(several, chain, False, within)
+            yield 0, 4 if self.slices else 3, Job(several, chain, True, validating)
             yield 1, 1, Job(config, chain, True)
 
 
@@ -130,6 +154,8 @@ def cases() -> list[Case]:
         overrides = (*SMALL, "num_updates=1", "validate_first=true", *options)
         listed.append(Case(f"{name}_measured", overrides, "measured"))
     listed += [_sliced(name, (*options, "log_every=4")) for name, options in OTHERS.items()]
+    for name, options in SHARDED.items():
+        listed.append(Case(f"{name}_fsdp", (*EVEN, *options), "sliced", 4, True, 12))
     return listed
 
 
@@ -139,4 +165,4 @@ def _sliced(name: str, options: Sequence[str]) -> Case:
     overrides = [*SLICED, *options, f"slices={slices}"]
     if updates == 12:
         overrides.append("validate_every=4")
-    return Case(name, overrides, "sliced", slices, updates)
+    return Case(name, overrides, "sliced", slices, updates=updates)

@@ -75,9 +75,11 @@ def train(chosen: Sequence[Case], folder: Path, processes: Sequence[int]) -> dic
     for case in chosen:
         config = folder / f"{case.name}.json"
         places = {"{text}": str(folder / "text.txt"), "{folder}": str(folder)}
-        composed(ROOT / "conf", [_filled(override, places) for override in case.overrides]).save(
-            config
-        )
+        overrides = [_filled(override, places) for override in case.overrides]
+        composed(ROOT / "conf", overrides).save(config)
+        if case.is_sharded:
+            sharded = composed(ROOT / "conf", [*overrides, "strategy=fsdp"])
+            sharded.save(folder / f"{case.name}-fsdp.json")
         for number, size, job in case.jobs(str(config), folder):
             if 2 in processes or not job.folder.endswith("-chain"):  # two processes begin it
                 planned.setdefault((number, size), []).append((case.name, job))
