@@ -134,7 +134,7 @@ def faults(case: Case, name: str, outcome: Outcome, actual: object, honest: Hone
     if name in case.commands:
         return listed
     # rerun, recheck, bisect, samples
-    answers = "not exact: ", "# Recheck\n", "the same up to update", "compared "
+    answers = "not exact: ", "# Recheck\n", "the same up to update", "compared, different: "
     if outcome.code and any(text in outcome.output for text in answers):
         return [value for value in listed if value != "said no error"]
     if outcome.code == 0:

@@ -167,3 +167,11 @@ def test_a_run_that_followed_a_clock_is_refused(tmp_path, option):
         f"{folder}: {option} followed a clock, which cannot be made again; ask a run that logs "
         "and validates by updates or epochs"
     )
+
+
+def test_a_log_larger_than_any_run_writes_is_refused_unread(tmp_path):
+    assert called(train.main, *SMALL[:-1], f"hydra.run.dir={tmp_path / 'run'}").code == 0
+    with (tmp_path / "run" / "experiment.log").open("ab") as log:
+        log.truncate(10**11)  # of holes: it takes no room
+    with pytest.raises(errors.DataError, match=r"experiment\.log: cannot be read .*more than the"):
+        andiron.load(tmp_path / "run").ask.spikes(1)

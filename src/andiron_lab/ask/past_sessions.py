@@ -32,6 +32,7 @@ from andiron.shell.config.trust import Trust
 from andiron.shell.run import resume_policy, provenance, run_record
 from andiron.shell.run.resume_policy import applied
 from andiron.shell.training import joining, ranks
+from andiron.wings.runs import logged_lines
 from andiron.writers import JsonLinesWriter
 
 SAVED = re.compile(r" INFO saved (step-[0-9.]+): (.*)$")  # in the log
@@ -111,9 +112,14 @@ class PastSessions:
     @cached_property
     def _reasons(self) -> dict[str, str]:
         """Why the run saved each of its checkpoints, by name."""
-        with files.opened(self._folder.log) as log:
-            lines = (line.decode(errors="replace").strip() for line in log)
-            return {match[1]: match[2] for match in map(SAVED.search, lines) if match}
+        path = self._folder.log
+        try:
+            with files.opened(path) as log:
+                files.check_size(log, logged_lines.MOST_BYTES)
+                lines = (line.decode(errors="replace").strip() for line in logged_lines.whole(log))
+                return {match[1]: match[2] for match in map(SAVED.search, lines) if match}
+        except (OSError, ValueError) as error:
+            raise errors.DataError(f"{path}: cannot be read ({error}); restore it") from error
 
     def why_saved(self, updates: int) -> str | None:
         """Why the run saved its state after this number of updates; None if it did not.
