@@ -87,6 +87,7 @@ def opened(paths: Sequence[Path], names: Sequence[str]) -> ArrowRows:
     _check_pyarrow()
     files, first_rows, file_of = [*map(StoredFile, paths)], [0], list[int]()
     places: dict[str, list[tuple[int, ...]]] = {name: [] for name in names}
+    categories: dict[str, Any] = {}
     schema: Any = None
     for number, path in enumerate(paths):
         for batch, mapped in _batches(path):
@@ -99,6 +100,7 @@ def opened(paths: Sequence[Path], names: Sequence[str]) -> ArrowRows:
             for name in names:
                 try:
                     places[name].append(mapped.places(batch.column(name)))
+                    _keep_categories(categories, name, batch.column(name))
                 except arrow_types.NotReadError as error:
                     raise errors.DataError(f"{path}: column {name!r} {error}") from error
             first_rows.append(first_rows[-1] + len(batch))
@@ -109,9 +111,10 @@ def opened(paths: Sequence[Path], names: Sequence[str]) -> ArrowRows:
         name: arrow_types.column_of(schema.field(name).type, np.array(places[name]), first_rows[-1])
         for name in names
     }
-    return ArrowRows(
-        files, np.array(first_rows), np.array(file_of), columns, _features(schema.metadata)
-    )
+    features = _features(schema.metadata) | {
+        name: {"names": values.to_pylist()} for name, values in categories.items()
+    }
+    return ArrowRows(files, np.array(first_rows), np.array(file_of), columns, features)
 
 
 @dataclass(frozen=True)
@@ -163,6 +166,15 @@ def _check_whole(array: Any) -> None:
         raise arrow_types.NotReadError(
             f"has {array.null_count} missing values in a record batch, the first in its row {row}; "
             "fill them, or leave those rows out"
+        )
+
+
+def _keep_categories(categories: dict[str, Any], name: str, array: Any) -> None:
+    """Keeps the categories of a column; those of all record batches are numbered alike."""
+    values = getattr(array, "dictionary", None)
+    if values is not None and not values.equals(categories.setdefault(name, values)):
+        raise arrow_types.NotReadError(
+            "has other categories in other record batches; cast it to whole numbers or text"
         )
 
 

@@ -30,6 +30,8 @@ def kind_of(kind: Any) -> tuple[Any, tuple[int, ...]]:
     while types.is_fixed_size_list(inner) and inner.list_size:
         shape.append(inner.list_size)
         inner = inner.value_type
+    if not shape and types.is_dictionary(inner):
+        inner = inner.index_type
     if str(inner) in DTYPES:
         return DTYPES[str(inner)], tuple(shape)
     if not shape and types.is_boolean(inner):
@@ -70,8 +72,6 @@ def _remedy(kind: Any) -> str:
     import pyarrow as pa
 
     types = pa.types
-    if types.is_dictionary(kind):
-        return "make it classes with datasets' class_encode_column, or cast it to text"
     if types.is_nested(kind):
         return "make it a column for each field, lists of numbers, or arrays of one size"
     if "view" in str(kind):

@@ -150,9 +150,6 @@ NULL = pa.array([None, *range(1, 700)], pa.int64())
 REFUSED = {
     "nulls": ({"label": NULL}, "rows.arrow ... 'label' has 1 missing values ... row 0"),
     "nested": ({"x": pa.array([[[1]]] * 700)}, "'x' is of type list<item: list ... lists of"),
-    "categories": (
-        {"label": pa.array(["a", "b"] * 350).dictionary_encode()}, "dictionary ... class_encode",
-    ),
     "dates": ({"x": pa.array([1] * 700, pa.timestamp("s"))}, "timestamp[s] ... cast it to int64"),
     "views": ({"x": pa.array(["a"] * 700, pa.string_view())}, "string_view ... compat_level"),
     "maps": ({"x": pa.array([[("a", 1)]] * 700, pa.map_(pa.string(), pa.int8()))}, "map<"),
