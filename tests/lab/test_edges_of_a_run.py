@@ -174,4 +174,4 @@ def test_a_log_larger_than_any_run_writes_is_refused_unread(tmp_path):
     with (tmp_path / "run" / "experiment.log").open("ab") as log:
         log.truncate(10**11)  # of holes: it takes no room
     with pytest.raises(errors.DataError, match=r"experiment\.log: cannot be read .*more than the"):
-        andiron.load(tmp_path / "run").ask.spikes(1)
+        andiron.load(tmp_path / "run").ask.samples().spikes(1)
