@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from andiron import errors
+from andiron.data.on_disk import table_checks
 from andiron.data.on_disk.csv_file import csv, read
 from andiron.plain import memory
 from refusals import message_of
@@ -236,6 +237,9 @@ def with_line(number, line, table=HOUSES):
            f"table.csv, line 5, column 'rooms': {odd!r} is not a finite number; {LEAVE_OUT}, or "
            f"read text ('data.categories=[\"rooms\"]'), {SKIP}")
           for odd in ("many", "31/05/2024", "\u0664", "-inf", "1e999", "1_000")),
+        (with_line(5, "49,4,3008,5").replace("3008,5", '"3008,5"'),
+         "table.csv, line 5, column 'price': '3008,5' is not a finite number; correct or remove "
+         f"them, or {table_checks.COMMA}, or skip them with data.max_bad_lines=1"),
         *((with_line(5, f"49,{gap},3008.5"),
            f"table.csv, line 5, column 'rooms': has no value{shown}; {LEAVE_OUT}, or {FILL}, "
            f"{SKIP}")

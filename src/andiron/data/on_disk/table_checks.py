@@ -17,6 +17,7 @@ from andiron.data.on_disk.table_files import Table
 
 MOST_SHOWN = 5  # bad rows
 MOST_LOOKED_AT = 1000  # texts of a column, to see dates
+COMMA = """set "data.decimal=','", with "data.thousands='.'" for numbers such as 1.234,5"""
 log = logging.getLogger("andiron")
 
 
@@ -100,8 +101,11 @@ def _report_kinds(
         if names := [name for name in kinds if kinds[name] == kind]:
             log.info("%s: columns read as %s: %s", source, what, ", ".join(names))
     for name in kinds.keys() - request.reading.kinds.keys():
+        if kinds[name] != "text":
+            continue
         some = values[name].drop_nulls().head(MOST_LOOKED_AT)
-        if kinds[name] == "text" and all(map(column_values.LIKE_DATE.fullmatch, some)):
+        dates = [*filter(column_values.LIKE_DATE.fullmatch, some)]
+        if 2 * len(dates) > len(some):  # a sum may stand below them
             log.warning(
                 "%s: column %r looks like dates, and is read as categories; set data.date_format, "
                 "such as '%%d.%%m.%%Y' or '%%b %%d %%Y'", source, name,
@@ -139,6 +143,8 @@ def _remedy(bad: polars.DataFrame, request: Request) -> str:
     remedies = ["correct or remove them"]
     if request.is_partial:
         return remedies[0]
+    if request.reading.decimal == "." and bad["text"].str.contains(r"\d,\d{1,2}$").any():
+        remedies.append(COMMA)
     is_feature, is_gap = ~bad["column"].is_in(request.required), bad["is_missing"]
     features = bad["column"].filter(is_feature).unique(maintain_order=True)
     wrong = bad["column"].filter(is_feature & ~is_gap).unique(maintain_order=True)
