@@ -62,7 +62,7 @@ PLAN = {
         "andiron.optim.owners": WHOLE,
         "andiron.render": "interactive summary_lines text",
         "andiron.serialization": "layouts matching number_formats record",
-        "andiron.tasks": "class_weights criterion loss_settings target_checks",
+        "andiron.tasks": "class_weights criterion loss_settings named_answers target_checks",
     },
     "leaf": {
         "andiron.checkpoint": "__init__",

@@ -6,12 +6,14 @@
 3
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
+from andiron import errors
 from andiron.gradients import Detachable
 
 # A target with this value counts neither in a loss nor in a metric: torch's own default.
@@ -25,20 +27,27 @@ class SupervisedOutput(Detachable):
     """The mean loss of a batch, the outputs and their targets.
 
     `weight` is the count the loss is a mean over; None means the number of targets that count.
-    `has_ignored`: some targets may be IGNORED.
+    `has_ignored`: some targets may be IGNORED. `has_classes`: `evaluate` scores each class.
     """
 
+    has_classes: ClassVar[bool] = False
     loss: Scalar
     output: Float[Tensor, "batch ..."]
     targets: Shaped[Tensor, "batch ..."]
     weight: Weight | None = None
     has_ignored: bool = False
 
+    @property
+    def network_output(self) -> Tensor:
+        """The output as the network gives it."""
+        return self.output
+
 
 @dataclass(frozen=True)
 class ClassificationOutput(SupervisedOutput):
     """A batch of samples of one class each: logits, and class indices as targets."""
 
+    has_classes = True
     output: Float[Tensor, "batch classes"]
     targets: Int[Tensor, " batch"]
 
@@ -47,6 +56,7 @@ class ClassificationOutput(SupervisedOutput):
 class BinaryClassificationOutput(SupervisedOutput):
     """A batch of yes-or-no answers: one logit a sample, and targets 0 or 1."""
 
+    has_classes = True
     output: Float[Tensor, " batch"]
     targets: Int[Tensor, " batch"]
 
@@ -55,6 +65,7 @@ class BinaryClassificationOutput(SupervisedOutput):
 class MultiLabelClassificationOutput(SupervisedOutput):
     """A batch of samples of any labels: a logit and a target 0 or 1 for each label."""
 
+    has_classes = True
     output: Float[Tensor, "batch labels"]
     targets: Int[Tensor, "batch labels"]
 
@@ -79,14 +90,6 @@ class SequenceOutput(SupervisedOutput):
     targets: Int[Tensor, "batch time"]
     num_bytes: Tensor | int | None = None
     nll: Scalar | None = None
-
-
-@dataclass(frozen=True)
-class SegmentationOutput(SupervisedOutput):
-    """A batch of masks, a class for each pixel: logits of each pixel, class indices as targets."""
-
-    output: Float[Tensor, "batch height width classes"]
-    targets: Int[Tensor, "batch height width"]
 
 
 @dataclass(frozen=True)
@@ -126,3 +129,16 @@ def likeliest(logits: Float[Tensor, "... classes"]) -> Int[Tensor, "..."]:
     """The class with the largest logit, of equal ones the first; -1 if one is NaN."""
     largest, classes = logits.max(-1)
     return classes.masked_fill(largest.isnan(), -1)
+
+
+def named(class_names: Sequence[str] | None, number: int) -> list[str]:
+    """The names of the classes or values, by default their indices.
+
+    Raises: MismatchError for another number of names.
+    """
+    names = [*(map(str, range(number)) if class_names is None else class_names)]
+    if len(names) != number:
+        raise errors.MismatchError(
+            f"class_names={names}: {len(names)} names for {number} classes; give one for each"
+        )
+    return names

@@ -30,7 +30,6 @@ if TYPE_CHECKING:  # imported once asked for, by `__getattr__`
     from andiron.data.composed.torch_samples import from_torch
     from andiron.data.on_disk.csv_file import csv
     from andiron.data.on_disk.image_folder import image_folder
-    from andiron.data.on_disk.image_masks import image_masks
     from andiron.data.on_disk.safetensors_arrays import safetensors
     from andiron.data.on_disk.stored import StoredDataset
     from andiron.data.on_disk.text_file import text
@@ -54,7 +53,6 @@ LEAVES = {  # the names of each module
     "composed.torch_samples": "from_torch",
     "on_disk.csv_file": "csv",
     "on_disk.image_folder": "image_folder",
-    "on_disk.image_masks": "image_masks",
     "on_disk.safetensors_arrays": "safetensors",
     "on_disk.stored": "StoredDataset",
     "on_disk.text_file": "text",
@@ -86,6 +84,6 @@ __all__ = [
     "DataLoaderBuilder", "Dataset", "Flip", "ImageBatcher", "Mapped", "Mixup", "OnFields",
     "Partial", "RawBatch", "Rotate", "Shift", "Splits", "StoredDataset", "Torchvision",
     "balanced", "cifar10", "cifar100", "csv", "diabetes", "digit_pairs", "digits",
-    "fashion_mnist", "fingerprint", "from_torch", "image_folder", "image_masks", "kfold", "mnist",
+    "fashion_mnist", "fingerprint", "from_torch", "image_folder", "kfold", "mnist",
     "padded", "partial", "safetensors", "stratified_folds", "synthetic", "text", "torch_dataset",
 ]  # fmt: skip

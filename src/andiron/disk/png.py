@@ -1,23 +1,7 @@
-"""PNG files of pixels and masks."""
+"""PNG files of pixels."""
 
 import io
-from collections.abc import Sequence
 from typing import Any
-
-
-def of_mask(classes: Any, numbers: Sequence[int], size: tuple[int, int]) -> bytes:
-    """A PNG of 8 or 16 bits with the number of the class of each pixel.
-
-    The mask [height, width] is resized to the `size` (rows, columns), by the nearest pixel.
-    """
-    import numpy
-    from PIL import Image
-
-    dtype = numpy.uint8 if max(numbers) < 256 else numpy.uint16
-    image = Image.fromarray(numpy.array(numbers, dtype)[classes.cpu().numpy()])
-    rows, columns = size
-    image.resize((columns, rows), Image.Resampling.NEAREST).save(written := io.BytesIO(), "PNG")
-    return written.getvalue()
 
 
 def of_pixels(pixels: Any) -> bytes:

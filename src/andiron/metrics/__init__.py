@@ -18,9 +18,7 @@ from andiron.metrics.classification.agreement import (
 from andiron.metrics.classification.calibration import BrierScore, ExpectedCalibrationError
 from andiron.metrics.classification.class_tables import ConfusionMatrix, PerClass
 from andiron.metrics.classification.decision_scores import (
-    Dice,
     FBeta,
-    IoU,
     Precision,
     Recall,
     Specificity,
@@ -31,7 +29,7 @@ from andiron.metrics.classification.ranking import (
     PrecisionRecallCurve,
     RocCurve,
 )
-from andiron.metrics.classification.worst_errors import WorstErrors, WorstMasks
+from andiron.metrics.classification.worst_errors import WorstErrors
 from andiron.metrics.history import History
 from andiron.metrics.regression.regression_errors import (
     ExplainedVariance,
@@ -50,10 +48,10 @@ from andiron.metrics.tally import Tally
 
 __all__ = [
     "AUROC", "R2", "Accuracy", "AveragePrecision", "BalancedAccuracy", "BitsPerByte", "BrierScore",
-    "CharacterErrorRate", "CohenKappa", "ConfusionMatrix", "Dice", "ExactMatch",
+    "CharacterErrorRate", "CohenKappa", "ConfusionMatrix", "ExactMatch",
     "ExpectedCalibrationError", "ExplainedVariance", "FBeta", "HammingAccuracy", "HammingLoss",
-    "History", "IoU", "Loss", "MatthewsCorrelation", "Mean", "MeanAbsoluteError",
+    "History", "Loss", "MatthewsCorrelation", "Mean", "MeanAbsoluteError",
     "MeanSquaredError", "PerClass", "Perplexity", "Precision", "PrecisionRecallCurve", "Recall",
     "RocCurve", "RootMeanSquaredError", "Specificity", "Tally", "TopKAccuracy", "Torchmetrics",
-    "WordErrorRate", "WorstErrors", "WorstMasks",
+    "WordErrorRate", "WorstErrors",
 ]  # fmt: skip

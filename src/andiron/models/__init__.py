@@ -5,14 +5,13 @@ from andiron.models.dcgan import GAN
 from andiron.models.dropout import Dropout
 from andiron.models.gpt import GPT
 from andiron.models.lenet import LeNet
-from andiron.models.libraries import hf, smp, timm
+from andiron.models.libraries import hf, timm
 from andiron.models.mlp import MLP
 from andiron.models.resnet import ResNet
-from andiron.models.unet import UNet
 from andiron.models.vit import ViT
 from andiron.models.zoo import torchvision
 
 __all__ = [
-    "GAN", "GPT", "MLP", "ConvNet", "Dropout", "LeNet", "ResNet", "UNet", "ViT", "hf", "smp",
-    "timm", "torchvision",
+    "GAN", "GPT", "MLP", "ConvNet", "Dropout", "LeNet", "ResNet", "ViT", "hf", "timm",
+    "torchvision",
 ]  # fmt: skip

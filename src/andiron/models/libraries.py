@@ -1,8 +1,8 @@
-"""Networks of timm, transformers and segmentation-models-pytorch, from their configurations.
+"""Networks of timm and transformers, from their configurations.
 
-Nothing is downloaded, but for `weights` that `smp` names. Inputs are prepared as timm and
-transformers say: the `preprocessing` of each has `size` and `resizing` as options of
-`image_folder`, `mean` and `std` of pixels, and the files of a `tokenizer`.
+Nothing is downloaded. Inputs are prepared as timm and transformers say: the `preprocessing` of each
+has `size` and `resizing` as options of `image_folder`, `mean` and `std` of pixels, and the files of
+a `tokenizer`.
 """
 
 import logging
@@ -84,37 +84,6 @@ def _not_taken(name: str, why: str) -> dict[str, Any]:
     line = "%s: its size and resizing (%s) are not known here; give data.size and data.resizing"
     log.warning(line, name, why)
     return {}
-
-
-@keep_arguments
-def smp(
-    name: str,
-    input_shape: Sequence[int],
-    num_outputs: int,
-    *,
-    encoder: str = "resnet34",
-    weights: str | None = None,
-    settings: Mapping[str, Any] | None = None,
-) -> nn.Module:
-    """The network `name` of segmentation-models-pytorch, such as unet, with this encoder.
-
-    It gives logits [batch outputs height width]. `weights` of the encoder, such as imagenet, are
-    downloaded; None starts from random ones. `settings` are further arguments of the network, such
-    as `decoder_use_norm`.
-    Raises: ValueError for an unknown network, encoder or setting, or if it cannot read such images.
-    """
-    import segmentation_models_pytorch as library
-
-    channels, *_ = shapes.of_images(input_shape, name)
-    chosen = weights if zoo.are_read() else None
-    try:
-        network = library.create_model(
-            name, encoder, chosen, channels, num_outputs, **(settings or {})
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"name={name}: {errors.one_line(error)}") from error
-    zoo.check_images(network, name, input_shape)
-    return network
 
 
 @keep_arguments

@@ -24,7 +24,8 @@ from andiron.data.dataset import Batch
 from andiron.outputs import IGNORED, Scalar
 from andiron.ranges import Count, Fraction, Positive
 from andiron.recording import keep_arguments
-from andiron.tasks import criterion, target_checks as checks
+from andiron.tasks import criterion, named_answers, target_checks as checks
+from andiron.tasks.named_answers import Facts
 from andiron.tasks.class_weights import like, positive, total_weight
 from andiron.tasks.criterion import Criterion, Loss, Supervised
 
@@ -142,14 +143,14 @@ class BinaryCrossEntropy:
 class Classifier(Supervised):
     """Multi-class classification with `network`, any module from inputs to logits.
 
-    Targets are class indices [batch]; or masks [batch height width], a class for each pixel, with
-    logits [batch classes height width]; or probabilities [batch classes], as from mixup and
+    Targets are class indices [batch], or probabilities [batch classes], as from mixup and
     distillation; metrics then use the likeliest class. `class_counts`, the number of training
     samples per class, is for balanced class weights. Training needs as many logits as
     `num_classes`, if given. The loss is not part of `state_dict()`.
     """
 
     wanted_fact = "num_classes"
+    answer = staticmethod(named_answers.likeliest)
 
     def __init__(
         self,
@@ -162,26 +163,22 @@ class Classifier(Supervised):
         super().__init__(network, Criterion(loss or CrossEntropy(), class_counts))
         self.num_classes = num_classes
 
-    def predict(
-        self, batch: Batch
-    ) -> outputs.ClassificationOutput | outputs.SegmentationOutput:
+    def predict(self, batch: Batch) -> outputs.ClassificationOutput:
         """The loss and the logits of one batch.
 
         Raises: DataError if the shapes do not fit or, on a CPU, a target is not one of the classes.
         """
         logits, targets = self(batch.inputs), criterion.as_int64(batch.targets)
         is_class = not targets.is_floating_point()
-        num_outputs = logits.shape[1] if logits.dim() in (2, 4) else None
+        num_outputs = logits.shape[1] if logits.dim() == 2 else None
         if self.training and num_outputs and self.num_classes not in (None, num_outputs):
             raise checks.wrong_number(num_outputs, self.num_classes)
-        places = logits.shape[2:] if is_class else logits.shape[1:]
-        if num_outputs is None or (*logits.shape[:1], *places) != targets.shape:
+        if logits.dim() != 2 or logits.shape[: 1 if is_class else 2] != targets.shape:
             remedy = "should both be [batch, classes] for targets that are probabilities"
             if is_class:
                 remedy = (
-                    "should be [batch, classes] for class indices [batch], or [batch, classes, "
-                    "height, width] for masks [batch, height, width]; task=forward takes classes "
-                    "of other places"
+                    "should be [batch, classes] for class indices [batch]; task=segmentation takes "
+                    "masks, task=forward classes of other places"
                 )
             raise checks.misfit(self, logits, targets, remedy)
         loss = self.loss(logits, targets)
@@ -190,11 +187,9 @@ class Classifier(Supervised):
         else:
             loss, marked = checks.of_probabilities(loss, targets), targets.argmax(dim=-1)
         weight = self.loss.weight(targets, marked)
-        has_ignored = is_class and self.loss.has_ignored
-        if logits.dim() == 4:
-            logits = logits.movedim(1, -1)
-            return outputs.SegmentationOutput(loss, logits, marked, weight, has_ignored)
-        return outputs.ClassificationOutput(loss, logits, marked, weight, has_ignored)
+        return outputs.ClassificationOutput(
+            loss, logits, marked, weight, is_class and self.loss.has_ignored
+        )
 
 
 class YesOrNo(Supervised):
@@ -221,11 +216,11 @@ class YesOrNo(Supervised):
             raise checks.misfit(self, logits, targets, remedy if is_mixed else self.remedy)
         loss = checks.of_yes_or_no(self.loss(logits, targets), targets, ignored, self.loss.option)
         is_integer = not targets.is_floating_point()
-        answers = targets if is_integer else (targets >= 0.5).long()
+        marked = targets if is_integer else (targets >= 0.5).long()
         if ignored is not None and not (ignored == IGNORED and is_integer):
-            answers = torch.where(targets == ignored, IGNORED, answers)
-        weight = self.loss.weight(targets, answers)
-        return self.item(loss, logits, answers, weight, self.loss.has_ignored)
+            marked = torch.where(targets == ignored, IGNORED, marked)
+        weight = self.loss.weight(targets, marked)
+        return self.item(loss, logits, marked, weight, self.loss.has_ignored)
 
 
 @keep_arguments
@@ -236,6 +231,7 @@ class BinaryClassifier(YesOrNo):
     """
 
     item = outputs.BinaryClassificationOutput
+    answer = staticmethod(named_answers.yes_or_no)
     num_dims = 1
     remedy = "should be one logit and one target a sample: num_outputs=1"
     wanted_fact = "num_classes"
@@ -255,5 +251,11 @@ class MultiLabelClassifier(YesOrNo):
     """
 
     item = outputs.MultiLabelClassificationOutput
+    answer = staticmethod(named_answers.labels)
     num_dims = 2
     remedy = "should both be [batch, labels], a 0 or 1 for every logit"
+
+    def target_text(self, target: Tensor, facts: Facts) -> str:
+        """The labels of one sample."""
+        names = outputs.named(facts.get("class_names"), len(target))
+        return ";".join(name for name, value in zip(names, target, strict=True) if value >= 0.5)

@@ -11,7 +11,7 @@ equals the loss of one large batch.
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, runtime_checkable
 
@@ -25,7 +25,8 @@ from andiron.gradients import backward
 from andiron.outputs import IGNORED, Scalar, Weight
 from andiron.plain import readable
 from andiron.protocols import TrainOutput
-from andiron.tasks import loss_settings, target_checks as checks
+from andiron.tasks import loss_settings, named_answers, target_checks as checks
+from andiron.tasks.named_answers import Facts, Fields
 
 Loss = Callable[[Tensor, Tensor], Tensor]  # (output, targets) -> mean loss of the batch
 
@@ -49,7 +50,12 @@ class Balanced(Protocol):
 
 
 class Supervised(nn.Module, ABC):
-    """The steps of every task that puts a loss on the outputs of `network`; abstract."""
+    """The steps of every task that puts a loss on the outputs of `network`; abstract.
+
+    `answer` has the fields of predictions, from outputs and the names of classes.
+    """
+
+    answer = staticmethod(named_answers.none)
 
     def __init__(self, network: nn.Module, loss: "Criterion | None"):
         super().__init__()
@@ -87,6 +93,14 @@ class Supervised(nn.Module, ABC):
         if isinstance(batch, WeightedBatch):
             batch = Batch(batch.inputs, batch.targets)
         return self.predict(batch)
+
+    def answers(self, outputs: Tensor, facts: Facts) -> Iterable[Fields]:
+        """The fields of the `Prediction` of each sample."""
+        return self.answer(outputs, facts.get("class_names"))
+
+    def target_text(self, target: Tensor, facts: Facts) -> str:
+        """The target of one sample, as the `text` of a prediction."""
+        return named_answers.text_of(target, facts.get("class_names"))
 
 
 class Criterion:

@@ -9,7 +9,7 @@
 
 import dataclasses
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -27,20 +27,21 @@ from andiron.outputs import (
     MultiLabelClassificationOutput,
     RegressionOutput,
     Scalar,
-    SegmentationOutput,
     SequenceOutput,
     SupervisedOutput,
     Weight,
 )
 from andiron.ranges import Count
 from andiron.recording import keep_arguments
-from andiron.tasks import criterion, target_checks as checks
+from andiron.tasks import criterion, named_answers, target_checks as checks
+from andiron.tasks.named_answers import Facts, Fields
+from andiron.tasks.classifier import BinaryCrossEntropy
 from andiron.tasks.criterion import Criterion, Loss, Supervised
 from andiron.tasks.language import nll_beside
 
 EXACT = 1e-5  # of a loss: float32 sums in another order
-# by the dimensions of the targets
-OF_CLASSES = {1: ClassificationOutput, 2: SequenceOutput, 3: SegmentationOutput}
+OF_CLASSES = {1: ClassificationOutput, 2: SequenceOutput}  # by the dimensions of the targets
+OF_LABELS = (BinaryCrossEntropy, nn.BCEWithLogitsLoss)  # losses of several yes-or-no answers
 OF_ANSWERS = {1: BinaryClassificationOutput, 2: MultiLabelClassificationOutput}
 
 
@@ -122,6 +123,17 @@ class Forward(Supervised):
         if self.loss is not None:
             return self._with_loss(_part(result, self.output), targets, batch)
         return self._with_own_loss(self._own_loss(result, targets, batch), result, targets, batch)
+
+    def answers(self, outputs: Tensor, facts: Facts) -> Iterable[Fields]:
+        """The class or the labels of each sample, where the outputs are one for each class."""
+        number, names = facts.get("num_classes"), facts.get("class_names")
+        if outputs.dim() == 1 and number == 2:
+            return named_answers.yes_or_no(outputs, names)
+        if outputs.shape[1:] != (number,):
+            return named_answers.none(outputs, names)
+        own: Any = self.loss
+        is_of_labels = own is not None and isinstance(own.loss, OF_LABELS)
+        return (named_answers.labels if is_of_labels else named_answers.likeliest)(outputs, names)
 
     def _own_loss(self, result: object, targets: object, batch: object) -> Tensor:
         """The mean loss that the network returned."""

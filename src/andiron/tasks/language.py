@@ -8,7 +8,7 @@
 4
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any
 
 import torch
@@ -23,7 +23,8 @@ from andiron.plain.markdown import fenced
 from andiron.plain.token_texts import BYTES, decoded, encoded, start_of
 from andiron.ranges import Count, NonNegative
 from andiron.recording import keep_arguments
-from andiron.tasks import criterion, target_checks as checks
+from andiron.tasks import criterion, named_answers, target_checks as checks
+from andiron.tasks.named_answers import Facts, Fields
 from andiron.tasks.classifier import CrossEntropy
 from andiron.tasks.class_weights import total_weight
 from andiron.tasks.criterion import Criterion, Loss, Supervised
@@ -87,6 +88,15 @@ class LanguageModel(Supervised):
         has_ignored = self.loss.has_ignored
         return SequenceOutput(loss, logits, marked, weight, has_ignored, num_bytes, nll)
 
+    def answers(self, outputs: Tensor, facts: Facts) -> Iterable[Fields]:
+        """The token after the last one of each sample."""
+        tokens = self.vocabulary or [*map(_byte, range(outputs.shape[-1]))]
+        return named_answers.likeliest(outputs[:, -1], tokens)
+
+    def target_text(self, target: Tensor, facts: Facts) -> str:
+        """The last token of one sample."""
+        return decoded(target[-1:].tolist(), self.vocabulary)
+
     def samples(self) -> dict[str, str | Tensor]:
         """`sample`: the prompt and its continuation, sampled with the same seed every time.
 
@@ -146,3 +156,7 @@ def nll_beside(loss: Criterion, logits: Tensor, targets: Tensor) -> Scalar | Non
     with torch.no_grad():
         flat = logits.flatten(0, -2), targets.flatten()
         return functional.cross_entropy(*flat, ignore_index=IGNORED)
+
+
+def _byte(token: int) -> str:
+    return chr(token) if token < 128 else f"\\x{token:02x}"

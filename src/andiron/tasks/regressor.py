@@ -7,7 +7,7 @@
 torch.Size([5, 1])
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from jaxtyping import Float
@@ -16,10 +16,11 @@ from torch.nn import functional
 
 from andiron import errors
 from andiron.data.dataset import Batch
-from andiron.outputs import RegressionOutput, Scalar
+from andiron.outputs import RegressionOutput, Scalar, named
 from andiron.ranges import Number, Positive
 from andiron.recording import keep_arguments
-from andiron.tasks import target_checks as checks
+from andiron.tasks import named_answers, target_checks as checks
+from andiron.tasks.named_answers import Facts, Fields
 from andiron.tasks.classifier import BinaryCrossEntropy, CrossEntropy
 from andiron.tasks.criterion import Criterion, Loss, Supervised, at_least_float32
 from andiron.tasks.loss_settings import CLASS_LOSS_MODULES
@@ -122,6 +123,16 @@ class Regressor(Supervised):
         output = self.in_unit(self.target_mean + self.target_std * standardised)
         marked = self.in_unit(self.loss.marked(targets))
         return RegressionOutput(loss, output, marked, weight, has_ignored)
+
+    def answers(self, outputs: Tensor, facts: Facts) -> Iterable[Fields]:
+        """The values of each sample, by column; none for images."""
+        if outputs.dim() != 2:
+            return named_answers.none(outputs, None)
+        names = named(facts.get("target_columns"), outputs.shape[1])
+        return [
+            {"values": dict(zip(names, row.tolist())), "text": self.target_text(row, facts)}
+            for row in outputs
+        ]
 
     def _standardised(self, inputs: Tensor) -> Tensor:
         return _column(at_least_float32(super().forward(inputs)))

@@ -20,7 +20,7 @@ from andiron.data.dataset import is_stream, sample_name, uses_default_generators
 from andiron.data.gathering import Gather, Request, name_of
 from andiron.distributed import Sliced
 from andiron_lab.ask.engine import Instrument, Update
-from andiron.wings.trained import evaluating, predictions
+from andiron.wings.trained import predictions
 from andiron.wings.trained.evaluating import losses_of
 
 NONE = -math.inf  # the loss of a sample that has none of its own
@@ -89,9 +89,10 @@ class SeenSamples(Instrument):
         update, name = self.newest, self.name(index)
         row: Row = {"index": index, "name": name, "loss": None, "true": None, "predicted": None}
         if loss != NONE:
-            model, facts, output = update.learner.model, update.splits.facts, item.output[[place]]
+            model, facts = update.learner.model, update.splits.facts
+            output = item.network_output[[place]]
             (prediction,) = predictions.of_batch(model, output, facts, [name])
-            true = evaluating.target_text(model, facts, item.targets[place], prediction)
+            true = predictions.target_text(model, facts, item.targets[place])
             row |= {"loss": loss, "true": true, "predicted": prediction.text}
         return row | {"relative_size": size, **_drawn(update, index)}
 

@@ -10,9 +10,8 @@ from torch import Tensor, nn
 from torch.nn.modules import module as hooks
 
 from andiron import errors, inference
-from andiron.metrics.classification.class_averages import named
 from andiron.metrics.classification.pictures import pixels, tiled
-from andiron.outputs import ClassificationOutput
+from andiron.outputs import ClassificationOutput, named
 from andiron.protocols import Embeddings, Loader
 
 LARGEST_PICTURE = 64  # pixels a side

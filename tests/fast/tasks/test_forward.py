@@ -242,7 +242,7 @@ def test_weights_of_samples_weight_a_configured_loss_in_training():
 
 
 @pytest.mark.parametrize("loss, output, targets, kind, shape", [
-    (CrossEntropy(), (2, 3, 4, 4), torch.zeros(2, 4, 4).long(), "SegmentationOutput", (2, 4, 4, 3)),
+    (CrossEntropy(), (2, 3, 4, 4), torch.zeros(2, 4, 4).long(), "SupervisedOutput", (2, 4, 4, 3)),
     (CrossEntropy(), (2, 5, 3), torch.zeros(2, 5).long(), "SequenceOutput", (2, 5, 3)),
     (CrossEntropy(), (2, 3, 5), torch.zeros(2, 5).long(), "SequenceOutput", (2, 5, 3)),
     (BinaryCrossEntropy(), (2,), torch.zeros(2).long(), "BinaryClassificationOutput", (2,)),

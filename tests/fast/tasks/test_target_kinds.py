@@ -95,13 +95,13 @@ class Called(nn.Module):
         return self.function(**arguments)
 
 
-def test_a_sequence_in_a_task_of_classes_and_masks_names_the_task_that_takes_it():
+def test_a_sequence_in_a_task_of_classes_names_the_task_that_takes_it():
     batch = masks(16)
     task = Classifier(nn.Conv1d(1, CLASSES, 1), num_classes=CLASSES)
     lines = Batch(batch["image"][:, :, 0], batch["mask"][:, 0])
     message = message_of(errors.DataError, task.train_step, lines)
     assert "gives [4, 3, 16] for targets [4, 16]" in message
-    assert message.endswith("task=forward takes classes of other places")
+    assert message.endswith("takes masks, task=forward classes of other places")
 
 
 def test_probabilities_from_mixup_are_named_where_one_logit_is_compared():

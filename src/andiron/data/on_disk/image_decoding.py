@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Int32, UInt8
+from jaxtyping import UInt8
 from torch import Tensor
 
 from andiron import errors
@@ -27,10 +27,8 @@ MODES = {1: "L", 3: "RGB"}  # Pillow's names, by the number of channels
 REMEDY = "; replace the file or remove it"
 SKIPPING = "; data.scan=true lists all such files, data.max_unreadable=1 skips one"
 WIDE = ("I", "F")  # prefixes of Pillow's names for more than 8 bits a channel
-NEAREST = 0  # Pillow's number of the filter
 WHITE = 2**16 - 1  # of 16 bits
 DEFAULT = Resizing()
-ROTATION, LAST_UPRIGHT = 274, 4  # the EXIF tag, and the last of its values with upright sides
 log = logging.getLogger("andiron")
 UNREADABLE = (
     OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, struct.error, zlib.error,
@@ -98,7 +96,7 @@ def of_file(
     image must already have that size.
     Raises: DataError if it is not a whole image, or has values outside of these ranges.
     """
-    with _opened(path) as image:
+    with opened(path) as image:
         return _pixels(image, shape, resizing)
 
 
@@ -114,39 +112,6 @@ def of_picture(
         return _pixels(image, shape, resizing)
 
 
-def of_mask(
-    path: Path, shape: Sequence[int] | None = None
-) -> Int32[Tensor, "rows columns"]:
-    """The number of each pixel of a mask, of a palette its indices.
-
-    With a `shape` [rows columns] other than its own, both sides are resized, by the nearest pixel.
-    Raises: DataError if it has no exact number for each pixel, as colours and JPEG have.
-    """
-    with _opened(path) as image:
-        is_exact = image.mode in ("1", "L", "P") or image.mode.startswith("I")
-        if not is_exact or image.format == "JPEG":
-            raise errors.DataError(
-                f"{path}: {image.format} of mode {image.mode}, and a mask has one exact number for "
-                "each pixel, its class: make it again as PNG of 8 or 16 bits, not as colours or "
-                "JPEG"
-            )
-        rows, columns = shape or image.size[::-1]
-        values = np.array(image.resize((columns, rows), NEAREST), dtype=np.int32)
-        is_negative = image.mode == "1" and _is_inverted(image)
-        return torch.from_numpy(1 - values if is_negative else values)
-
-
-def size_of(path: Path) -> tuple[int, int]:
-    """The rows and columns of an image, after the camera's rotation; only the header is read.
-
-    Raises: DataError as `of_file`.
-    """
-    with _opened(path) as image:
-        columns, rows = image.size
-        is_lying = image.getexif().get(ROTATION, 1) > LAST_UPRIGHT
-        return (columns, rows) if is_lying else (rows, columns)
-
-
 def stat(path: Path) -> os.stat_result:
     """The size and the times of a file.
 
@@ -157,7 +122,8 @@ def stat(path: Path) -> os.stat_result:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def opened(path: Path) -> Iterator[Any]:
+    """The PIL image in a file. Raises: DataError as `of_file`, also for what is done with it."""
     from PIL import Image  # 40 ms, so only a folder of images imports it
 
     with _readable(str(path)), files.opened(path) as file, Image.open(file) as image:
@@ -185,11 +151,11 @@ def _pixels(image: Any, shape: Sequence[int], resizing: Resizing) -> Tensor:
     from PIL import ImageOps
 
     channels, height, width = shape
-    is_inverted = _is_inverted(image)
+    is_negative = is_inverted(image)
     image = ImageOps.exif_transpose(image)
     chosen = _in_8_bits(image) if image.mode.startswith(WIDE) else image
     chosen = chosen.convert(MODES[channels])
-    if is_inverted:
+    if is_negative:
         chosen = ImageOps.invert(chosen)
     if height == width:
         chosen = _centre(chosen, height, resizing)
@@ -200,7 +166,7 @@ def _pixels(image: Any, shape: Sequence[int], resizing: Resizing) -> Tensor:
     return pixels.view(height, width, channels).permute(2, 0, 1).contiguous()
 
 
-def _is_inverted(image: Any) -> bool:
+def is_inverted(image: Any) -> bool:
     """Whether Pillow gives the negative of a TIFF; raises for one that it reads wrongly.
 
     It leaves "white is zero" as it is in more than 8 bits; tifffile writes so yes/no masks, in

@@ -8,6 +8,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from andiron import errors
+from andiron.outputs import named
 from andiron.protocols import Result
 from andiron.ranges import Average
 
@@ -40,16 +41,3 @@ def averaged(
     if average == "weighted" and weights.sum() > 0:
         return float((values * weights).sum() / weights.sum())
     return float(values.mean())
-
-
-def named(class_names: Sequence[str] | None, number: int) -> list[str]:
-    """The names of the classes, by default their indices.
-
-    Raises: ValueError for another number of names than classes.
-    """
-    names = [*(map(str, range(number)) if class_names is None else class_names)]
-    if len(names) != number:
-        raise ValueError(
-            f"class_names={names}: {len(names)} names for {number} classes; give one for each"
-        )
-    return names

@@ -7,10 +7,10 @@ from itertools import starmap
 import torch
 from torch import Tensor
 
-from andiron.metrics.classification.class_averages import named
 from andiron.metrics.classification.classifier_rows import BINARY, CLASSES, rows
 from andiron.metrics.classification.decision_scores import TopCounted, divided, f_beta, unpacked
 from andiron.plain.markdown import table
+from andiron.outputs import named
 from andiron.protocols import Parts
 from andiron.ranges import Proportion
 

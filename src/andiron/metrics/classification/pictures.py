@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy
 import torch
-from jaxtyping import Float, Int16, UInt8
+from jaxtyping import Float, UInt8
 from torch import Tensor
 from torch.nn import functional
 
@@ -34,22 +34,6 @@ def tiled(
     images = functional.pad(images, (0, 0, 0, 0, 0, 0, 0, rows * columns - len(images)))
     grid = images.reshape(rows, columns, *images.shape[1:]).permute(2, 0, 3, 1, 4)
     return grid.flatten(3, 4).flatten(1, 2)
-
-
-def overlaid(
-    images: UInt8[Tensor, "number channels height width"],
-    masks: Int16[Tensor, "number masks height width"],
-) -> UInt8[Tensor, "number 3 height columns"]:
-    """Each image, and beside it the image below each of its masks, in the colours of the classes.
-
-    Class 0 has no colour, 1 the first of COLOURS, and so on; pixels without a class are white.
-    """
-    palette = torch.tensor([*COLOURS.values(), (255, 255, 255)])
-    places = torch.where(masks < 0, len(COLOURS), (masks - 1) % len(COLOURS))
-    below = images[:, :, None].expand(-1, 3, masks.shape[1], -1, -1)
-    mixed = (below.int() + palette[places.long()].movedim(-1, 1)) // 2
-    shown = torch.where(masks[:, None] == 0, below, mixed.to(torch.uint8))
-    return torch.cat([below[:, :, 0], *shown.unbind(2)], dim=3)
 
 
 def images_in(batch: object) -> list[Tensor]:

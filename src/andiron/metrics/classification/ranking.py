@@ -20,10 +20,10 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
-from andiron.metrics.classification.class_averages import averaged, named
+from andiron.metrics.classification.class_averages import averaged
 from andiron.metrics.classification.classifier_rows import BINARY, CLASSES, kind_of, rows
 from andiron.metrics.classification.pictures import COLOURS, line_chart
-from andiron.outputs import IGNORED
+from andiron.outputs import IGNORED, named
 from andiron.plain.markdown import table
 from andiron.protocols import Decisions, Parts, Result
 from andiron.ranges import Average

@@ -15,9 +15,8 @@ from typing import Any
 from torch import Tensor
 
 from andiron.distributed import World
-from andiron.metrics.classification.class_averages import named
 from andiron.metrics.classification.class_tables import ConfusionMatrix
-from andiron.outputs import ClassificationOutput
+from andiron.outputs import ClassificationOutput, named
 
 MOST_CLASSES = 1000  # their squares are counted
 MOST_SHOWN = 5  # classes

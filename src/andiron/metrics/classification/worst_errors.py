@@ -1,20 +1,15 @@
-"""Pictures of the samples, or of the masks, that a network gets most wrong."""
+"""Pictures of the samples that a network gets most wrong."""
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from andiron import errors, outputs
-from andiron.metrics.classification.class_averages import named
+from andiron import errors
 from andiron.metrics.classification.classifier_rows import CLASSES, rows
-from andiron.metrics.classification.pictures import (
-    COLOURS, images_in, inputs_in, overlaid, pixels, tiled,
-)  # fmt: skip
-from andiron.outputs import IGNORED
+from andiron.metrics.classification.pictures import images_in, inputs_in, pixels, tiled
+from andiron.outputs import IGNORED, named
 from andiron.plain.markdown import table
 from andiron.protocols import Parts, Result
 from andiron.ranges import Count
@@ -75,45 +70,6 @@ class WorstErrors:
         ]
         picture = tiled(images[order], min(self.columns, len(order)))
         return {"images": picture, "table": table(["place", "true", "predicted", "loss"], lines)}
-
-
-@dataclass(kw_only=True)
-class WorstMasks:
-    """The `count` pictures with the largest share of wrong pixels, worst first.
-
-    Each is shown as it is, with its mask over it, and with the predicted one: see `overlaid`.
-    Pictures are shrunk to at most 128 pixels: every batch holds `count` of them until its window is
-    closed. Measured on validation data only.
-    """
-
-    count: Count = 4
-    class_names: Sequence[str] | None = None
-    name: str = "worst_masks"
-    higher_is_better = False
-    gathers = True
-    needs_batch = True
-    validation_only = True
-
-    def __call__(self, item: outputs.SegmentationOutput, batch: object) -> Parts:
-        """Shares of wrong pixels, pictures, masks and predictions of the worst of one batch."""
-        images, predicted = only_images(self.name, batch), outputs.likeliest(item.output)
-        known = item.targets != IGNORED
-        wrong = ((predicted != item.targets) & known).flatten(1).sum(1)
-        shares = wrong / known.flatten(1).sum(1).clamp(1)
-        worst = shares.topk(min(self.count, len(shares))).indices
-        shown = pixels(images[worst].float(), largest=128)
-        masks = torch.stack([item.targets[worst], predicted[worst]], 1).float()
-        masks = functional.interpolate(masks, shown.shape[2:])  # nearest
-        classes = torch.tensor([item.output.shape[-1]])
-        return shares[worst], shown, masks.to(torch.int16), classes
-
-    def value(self, *parts: Tensor) -> Result:
-        shares, images, masks, classes = parts
-        worst = shares.argsort(descending=True, stable=True)[: self.count]
-        names = named(self.class_names, int(classes[0]))
-        coloured = zip(names[1:], itertools.cycle(COLOURS), strict=False)
-        legend = table(["class", "colour"], [[names[0], "none"], *map(list, coloured)])
-        return {"pictures": tiled(overlaid(images[worst], masks[worst]), 1), "colours": legend}
 
 
 def only_images(name: str, batch: object) -> Tensor:

@@ -9,6 +9,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from andiron.plain import wings
 from andiron.shell.config import trust
 
 UNITS = {"every_updates": "updates", "every_epochs": "epochs", "every_minutes": "minutes"}
@@ -28,7 +29,10 @@ def current(plain: Mapping[str, object]) -> Mapping[str, Any]:
 
     Former options of tables are removed from the nodes if their values had no effect.
     """
-    for _, _, inner in trust.nodes(plain):
+    nodes = [node for *_, node in trust.nodes(plain)]
+    if former_names := wings.optional(f"{wings.LAB}.former_names"):
+        former_names.rename(nodes)
+    for inner in nodes:
         for name, without_effect in OF_TABLES.items() if inner["_target_"] == CSV else ():
             if name in inner and inner[name] in without_effect:
                 del inner[name]

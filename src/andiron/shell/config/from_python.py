@@ -12,7 +12,7 @@ from typing import Any
 
 from andiron import errors
 from andiron.options import LearnerOptions
-from andiron.shell.config import schema
+from andiron.shell.config import former_options, schema
 from andiron.shell.config.schema import FROM_PYTHON, INSTRUCTIONS, MOST_TEXT, Train
 from andiron.shell.config.trust import Trust
 
@@ -36,7 +36,9 @@ def parsed(path: Path, plain: Mapping[str, object], trust: Trust) -> tuple[Train
     The file is untrusted: what commands build from it may name only what `trust` allows.
     Raises: ConfigError naming every wrong value, and every refused name.
     """
-    recorded = {name: plain[name] for name in plain if name not in (FROM_PYTHON, *INSTRUCTIONS)}
+    recorded = former_options.current(
+        {name: plain[name] for name in plain if name not in (FROM_PYTHON, *INSTRUCTIONS)}
+    )
     trust.check({name: recorded[name] for name in BUILT if name in recorded})
     used = {name: recorded[name] for name in recorded if name in USED}
     problems = schema.problems(used).items()  # also about the options that are not used

@@ -220,9 +220,9 @@ class Train(LearnerOptions):
             remedy = "with resume=True to resume it, in another run_dir to repeat it"
             reason = f"a run started from Python; run its code again{code}, {remedy}"
             raise errors.ConfigError([f"{path}: {reason}"])
-        trust.check(plain)
         kept = {name: value for name, value in plain.items() if name not in INSTRUCTIONS}
         recorded = former_options.current(kept)
+        trust.check(recorded)
         lines = problems(recorded)
         if lines:
             raise errors.ConfigError(f"{path}: {line}" for line in lines.values())

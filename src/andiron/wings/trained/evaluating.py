@@ -3,10 +3,9 @@
 import logging
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from andiron import errors, inference, outputs, randomness
@@ -18,24 +17,17 @@ from andiron.metrics import PerClass, Tally
 from andiron.metrics.classification import class_tables, pictures
 from andiron.metrics.classification.class_tables import ClassScores
 from andiron.metrics.classification.classifier_rows import rows
-from andiron.outputs import IGNORED, SegmentationOutput
+from andiron.outputs import IGNORED
 from andiron.plain.token_texts import decoded
 from andiron.protocols import Values
 from andiron.shell.assembly import configured_learner
-from andiron.tasks import LanguageModel, MultiLabelClassifier, Regressor
+from andiron.tasks import LanguageModel
 from andiron.wings.trained import predictions
 from andiron.wings.trained.predictions import Prediction
 from andiron.wings.trained.trained_run import Run
 
 log = logging.getLogger("andiron")
-CLASSIFIED = (
-    outputs.ClassificationOutput,
-    outputs.BinaryClassificationOutput,
-    outputs.MultiLabelClassificationOutput,
-    outputs.SegmentationOutput,
-)
-
-ONE_CLASS = CLASSIFIED[:2]
+ONE_CLASS = outputs.ClassificationOutput, outputs.BinaryClassificationOutput
 
 
 @dataclass(frozen=True)
@@ -133,34 +125,9 @@ def _worst_error(
     name = sample_name(dataset, index) or str(index)
     if isinstance(run.model, LanguageModel):
         name = decoded(raw.inputs[0].tolist(), facts.get("vocabulary"))
-    is_mask = isinstance(item, SegmentationOutput)
-    output = item.output.movedim(-1, 1) if is_mask else item.output
-    (prediction,) = predictions.of_batch(run.model, output, facts, [name])
-    true = target_text(run.model, facts, item.targets[0], prediction)
-    picture = _picture(raw)
-    if picture is not None and prediction.mask is not None:
-        masks = torch.stack([item.targets[0].cpu(), prediction.mask]).short()
-        picture = pictures.overlaid(picture[None], masks[None])[0]
-    return WorstError(index, loss, true, prediction, picture)
-
-
-def target_text(
-    model: nn.Module, facts: Mapping[str, Any], target: Tensor, prediction: Prediction
-) -> str:
-    """A target as text, with the class names of its prediction, or tokens."""
-    names, is_one = [*prediction.probabilities], target.dim() == 0
-    if prediction.mask is not None:
-        shares = predictions.shares(target.cpu(), [*prediction.values])
-        return replace(prediction, values=shares).text
-    if isinstance(model, LanguageModel):
-        return decoded(target[-1:].tolist(), facts.get("vocabulary"))
-    if isinstance(model, Regressor) or target.is_floating_point() and not names:
-        return ", ".join(f"{value:.6g}" for value in target.reshape(-1)[:8].tolist())
-    if isinstance(model, MultiLabelClassifier):
-        return ";".join(name for name, value in zip(names, target, strict=True) if value >= 0.5)
-    if is_one and not target.is_floating_point() and 0 <= int(target) < len(names):
-        return names[int(target)]
-    return str(target.item()) if is_one else ""
+    (prediction,) = predictions.of_batch(run.model, item.network_output, facts, [name])
+    true = predictions.target_text(run.model, facts, item.targets[0])
+    return WorstError(index, loss, true, prediction, _picture(raw))
 
 
 def _picture(raw: object) -> Tensor | None:
@@ -184,7 +151,7 @@ class Details:
 
     def add(self, item: object) -> None:
         """Counts one batch, and stores the loss and the score of each of its samples."""
-        if isinstance(item, CLASSIFIED):
+        if isinstance(item, outputs.SupervisedOutput) and item.has_classes:
             self._counts += PerClass()(item)
         self._losses.append(losses := losses_of(item).cpu())
         scores = -losses

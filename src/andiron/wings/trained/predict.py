@@ -5,14 +5,12 @@ import csv
 import io
 import re
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from andiron import errors
-from andiron.disk import png
-from andiron.plain import readable
+from andiron.plain import readable, wings
 from andiron.plain.plain_values import strict_json
 from andiron.shell.cli import answers, command_line
 from andiron.shell.cli.answer_schemas import ANY, TEXT, VALUE, by_name, closed, list_of
@@ -35,8 +33,11 @@ def predict(options: argparse.Namespace) -> None:
         named_output.check(options.output, options.inputs)
     run = run_arguments.loaded(options)
     samples = run.samples(list(_inputs(options.inputs, run)), options.keep)
+    write_mask: Any = None
     if options.masks is not None:
-        _check_masks(options.masks, samples.names)
+        if (masks := wings.optional("andiron_lab.masks.written_masks")) is None:
+            raise errors.AndironError(wings.missing_lab("--masks"))
+        write_mask = masks.writer(options.masks, samples.names, run.preprocessing.facts)
     predictions = run.predictions(samples, options.batch_size)
     if sys.stderr.isatty():
         from rich.console import Console
@@ -45,10 +46,9 @@ def predict(options: argparse.Namespace) -> None:
         console, total = Console(stderr=True), len(samples.names)
         predictions = track(predictions, "", total, console=console, transient=True)
     is_json = answers.are_asked()
-    numbers = run.preprocessing.facts.get("class_numbers")
     rows = (
         _row(prediction, options.top, as_json=is_json)
-        | ({} if options.masks is None else _written_mask(prediction, numbers, options.masks))
+        | (write_mask(prediction) if write_mask else {})
         for prediction in predictions
     )
     # ASCII: no control characters of a terminal
@@ -63,35 +63,6 @@ def predict(options: argparse.Namespace) -> None:
         answers.give({"output": str(options.output)})
     if samples.problems:
         raise errors.DataError(*samples.problems)
-
-
-def _check_masks(folder: Path, names: Sequence[str]) -> None:
-    """Makes the folder; refuses masks that are there, and pictures with one mask for two."""
-    named_output.check_folder(folder)
-    counts = Counter(folder / f"{Path(name).stem}.png" for name in names)
-    if taken := [path for path in counts if path.exists() or counts[path] > 1]:
-        raise errors.OutputError(
-            f"{taken[0]}: is there already, or would be the mask of two pictures; name another "
-            "folder, or predict one folder after the other"
-        )
-    folder.mkdir(parents=True, exist_ok=True)
-
-
-def _written_mask(prediction: Any, numbers: Sequence[int] | None, folder: Path) -> Row:
-    """Writes the mask of a picture in its own size, with the numbers of the training masks.
-
-    Raises: MismatchError for a run that predicts no masks.
-    """
-    from andiron.data.on_disk import image_decoding
-
-    if prediction.mask is None:
-        raise errors.MismatchError("--masks: the run predicts no masks; leave it out")
-    picture = Path(prediction.name)
-    size = image_decoding.size_of(picture) if picture.is_file() else prediction.mask.shape
-    numbers = numbers or range(len(prediction.values))
-    path = folder / f"{picture.stem}.png"
-    named_output.write(path, [png.of_mask(prediction.mask, numbers, size)])
-    return {"mask": str(path)}
 
 
 def _inputs(arguments: list[str], run: Any) -> Iterator[Any]:

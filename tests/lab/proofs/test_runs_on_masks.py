@@ -19,9 +19,10 @@ from torch.nn import functional
 import andiron
 from andiron import randomness
 from andiron.data import DataLoader
-from andiron.models import UNet
+from andiron.wings.trained import evaluating
+from andiron_lab.masks import UNet
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SMALL = [
     "data=image_masks", "model.width=4", "model.depth=2", "num_epochs=3", "device=cpu",
     "render=plain",
@@ -72,10 +73,9 @@ def test_a_run_has_the_bits_of_a_plain_loop(pictures, tmp_path):
     loader = DataLoader(run.data.train, run.data.batcher, batch_size=8, shuffle_seed=42)
     for epoch in range(3):
         for images, masks in loader.epoch(epoch):
-            logits = network(images)
-            functional.cross_entropy(logits, masks.long(), reduction="sum").div(
-                (masks != -100).sum()
-            ).backward()
+            rows = network(images).movedim(1, -1).flatten(0, -2)
+            summed = functional.cross_entropy(rows, masks.long().flatten(), reduction="sum")
+            summed.div((masks != -100).sum()).backward()
             optimizer.step()
             optimizer.zero_grad()
     weights = run.model.network.state_dict()
@@ -109,6 +109,16 @@ def test_iou_and_dice_are_the_same_in_one_and_two_processes(pictures, tmp_path):
             for line in lines
         ])  # fmt: skip
     assert any(measured[0]) and measured[0] == measured[1]
+
+
+def test_three_processes_count_the_pixels_that_one_counts(pictures, tmp_path):
+    run = andiron.load(train(pictures, tmp_path / "run", processes=3))
+    evaluation = evaluating.evaluate(run, run.data, "test")
+    logged = [json.loads(line) for line in run.folder.metrics.read_text().splitlines()]
+    (tested,) = (line for line in logged if line["split"] == "test")
+    scores = {name: tested[name] for name in tested if "iou" in name or "dice" in name}
+    assert len(scores) == 5
+    assert scores == {name: evaluation.values[name] for name in scores}
 
 
 def test_the_exported_network_agrees_and_predicted_masks_are_written(pictures, tmp_path):

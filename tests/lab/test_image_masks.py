@@ -7,11 +7,11 @@ from PIL import Image
 from torch.testing import assert_close
 
 from andiron import errors
-from andiron.data import Crop, DataLoader, Flip, OnFields, Rotate, image_masks
+from andiron.data import Crop, DataLoader, Flip, OnFields, Rotate
 from andiron.data.kinds import recorded_kind
 from andiron.data.splitting import described
-from andiron.disk import png
 from andiron.outputs import IGNORED
+from andiron_lab.masks import image_masks, mask_files
 from refusals import message_of
 
 ROWS, COLUMNS = 12, 20
@@ -248,6 +248,6 @@ def test_the_record_prepares_new_pictures_as_in_training(tmp_path):
 @pytest.mark.parametrize("numbers", [(0, 1, 2), (0, 255, 60_000)])
 def test_a_written_mask_is_read_as_the_classes_that_it_had(tmp_path, numbers):
     classes = torch.from_numpy(numpy.random.default_rng(0).integers(0, 3, (ROWS, COLUMNS)))
-    (tmp_path / "mask.png").write_bytes(png.of_mask(classes, numbers, (ROWS, COLUMNS)))
+    (tmp_path / "mask.png").write_bytes(mask_files.png_of(classes, numbers, (ROWS, COLUMNS)))
     read = numpy.asarray(Image.open(tmp_path / "mask.png"))
     assert torch.equal(torch.tensor(numbers)[classes], torch.from_numpy(read.astype(int)))

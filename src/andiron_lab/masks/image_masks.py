@@ -24,6 +24,7 @@ from andiron.ranges import (
     Count, Index, Proportion, Resizing, Seed, SetName, SplitOption, Validation,
 )  # fmt: skip
 from andiron.recording import keep_arguments
+from andiron_lab.masks import mask_files
 
 NO_CLASS = -1
 MASKS = ("mask", "masks", "mask_path", "label", "annotation", "segmentation")  # columns of tables
@@ -71,12 +72,12 @@ class MaskedPictures:
     def numbers(self, index: int) -> list[int]:
         """The different numbers in a mask. Raises: DataError as `__getitems__`."""
         _, mask = self._checked(index)
-        return torch.unique(image_decoding.of_mask(mask)).tolist()
+        return torch.unique(mask_files.read(mask)).tolist()
 
     def _checked(self, index: int) -> list[Path]:
         """The files of a picture and its mask, which have one size."""
         files = [self.root / name for name in self.pairs[index]]
-        size, of_mask = map(image_decoding.size_of, files)
+        size, of_mask = map(mask_files.size_of, files)
         wanted = size if self.is_resized else self.shape[1:]
         if not size == of_mask == wanted:
             shown = [f"{columns}x{rows}" for rows, columns in (size, of_mask, wanted)]
@@ -89,7 +90,7 @@ class MaskedPictures:
 
     def _sample(self, index: int) -> tuple[Tensor, Int16[Tensor, "height width"]]:
         picture, mask = self._checked(index)
-        numbers = image_decoding.of_mask(mask, self.shape[1:])
+        numbers = mask_files.read(mask, self.shape[1:])
         classes = self.classes[numbers.clamp(-1, LARGEST + 1)]
         if len(wrong := torch.unique(numbers[classes == NO_CLASS])):
             known = (self.classes != NO_CLASS).nonzero().flatten().tolist()
@@ -140,7 +141,7 @@ def image_masks(
 
     def read(folder: Path) -> tuple[ImageTree, MaskedPictures]:
         tree, pairs = _pairs(folder, images, masks, suffix, table)
-        rows, columns = (size, size) if size else image_decoding.size_of(folder / tree.names[0])
+        rows, columns = (size, size) if size else mask_files.size_of(folder / tree.names[0])
         shape = channels, rows, columns
         return tree, MaskedPictures(folder, pairs, shape, size is not None, by_number)
 

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from andiron.models import UNet, smp, torchvision
+from andiron.models import torchvision
+from andiron_lab.masks import UNet, smp
 from refusals import message_of
 
 

@@ -3,13 +3,15 @@
 import pytest
 import torch
 from segmentation_models_pytorch import metrics as smp
+from torch.testing import assert_close
 from torchmetrics import JaccardIndex
 
 from andiron.data import Batch
-from andiron.distributed import ALONE
-from andiron.metrics import Dice, IoU, Tally, WorstMasks
-from andiron.outputs import IGNORED, SegmentationOutput
-from andiron.tasks import Classifier, CrossEntropy
+from andiron.distributed import ALONE, Sliced
+from andiron.metrics import Tally
+from andiron.outputs import IGNORED
+from andiron_lab.masks import Dice, IoU, Segmentation, SegmentationOutput, WorstMasks
+from threaded_world import in_threads
 
 CLASSES = 5  # the last one is nowhere
 
@@ -72,16 +74,36 @@ def test_values_by_hand():
     assert measured([void], IoU()) == {}
 
 
-def test_the_task_of_classes_takes_masks_and_what_is_ignored_counts_nowhere():
+def test_the_task_takes_masks_and_what_is_ignored_counts_nowhere():
     network = torch.nn.Conv2d(3, 4, 1)
     images, targets = torch.randn(2, 3, 5, 6), torch.randint(4, (2, 5, 6), dtype=torch.int16)
     targets[0, :3] = IGNORED
-    task = Classifier(network, CrossEntropy(ignored_index=IGNORED), num_classes=4)
+    task = Segmentation(network, num_classes=4)
     output = task.train_step(Batch(images, targets))
     expected = torch.nn.functional.cross_entropy(network(images), targets.long())
-    assert torch.equal(output.item.loss, expected.detach()) and output.weight == 2 * 30 - 18
+    # the pixels are summed in another order
+    assert_close(output.item.loss, expected.detach())
+    assert output.weight == 2 * 30 - 18
     assert isinstance(output.item, SegmentationOutput)
     assert output.item.output.shape == (2, 5, 6, 4)
+
+
+def test_iou_and_dice_are_the_same_in_any_number_of_processes():
+    items = [item_of(seed, 1 + seed % 3, void=True) for seed in range(9)]
+    scores = IoU(), Dice(), IoU(average="none", name="of_class")
+
+    def of_share(world):
+        tally = Tally(scores, world)
+        for first in range(0, len(items), world.size):
+            of_all = dict(enumerate(items[first : first + world.size]))
+            own = Sliced({rank: of_all[rank] for rank in {world.rank} & of_all.keys()})
+            tally.add(own, own)
+        return tally.close_epoch()
+
+    expected = measured(items, *scores)
+    assert len(expected) == 6
+    for size in (2, 3):
+        assert in_threads(of_share, size) == [expected] * size
 
 
 def test_the_worst_masks_are_shown_beside_their_pictures():

@@ -1,0 +1,28 @@
+"""Names that records of earlier versions have for what is in the lab now.
+
+>>> node = {"_target_": "andiron.models.UNet", "width": 4}
+>>> rename([node])
+>>> node["_target_"], node["norm"]
+('andiron_lab.masks.UNet', 'batch')
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+MOVED = {
+    f"andiron.{place}.{name}": f"andiron_lab.masks.{name}"
+    for place, names in {"data": "image_masks", "metrics": "Dice IoU WorstMasks",
+                         "models": "UNet smp"}.items()
+    for name in names.split()
+}  # fmt: skip
+
+
+def rename(nodes: Sequence[dict[str, Any]]) -> None:
+    """Gives the nodes of a recorded configuration the current names of their targets."""
+    names = dict(MOVED)
+    if any(node["_target_"] == "andiron.data.image_masks" for node in nodes):
+        names["andiron.tasks.Classifier"] = "andiron_lab.masks.Segmentation"
+    for node in nodes:
+        for former, name in names.items():
+            if node["_target_"] == former:
+                node |= {"_target_": name} | ({"norm": "batch"} if name.endswith("UNet") else {})
