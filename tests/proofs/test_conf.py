@@ -16,7 +16,6 @@ import yaml
 from hydra import compose, initialize_config_dir
 from in_process import ran
 from omegaconf import OmegaConf
-from PIL import Image
 
 from andiron import errors
 from andiron.models import ResNet
@@ -84,11 +83,6 @@ def asked_for(choice, folder):
     safetensors.torch.save_file(
         {"inputs": pictures, "targets": pictures.clone()}, folder / "pictures.safetensors"
     )
-    for number in range(20):
-        for kind, mode in {"images": "RGB", "masks": "L"}.items():
-            path = folder / "masked" / kind / f"{number}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            Image.new(mode, (32, 32), number % 3).save(path)
     if choice == "experiment=transfer_digits":
         weights = Classifier(ResNet((1, 28, 28), 10, depth=8)).state_dict()
         safetensors.torch.save_file(weights, folder / "weights.safetensors")
@@ -96,7 +90,6 @@ def asked_for(choice, folder):
     yes_or_no = ("data=csv", f"data.path={folder}/table.csv", "data.target=tall", "task=binary")
     several = ("data=digit_pairs", "data.num_pairs=100")
     text = ("data=text", f"data.path={folder}/text.txt", "data.context_length=16")
-    masked = ("data=image_masks", f"data.path={folder}/masked")
     restored = (
         "data=safetensors",
         f"data.path={folder}/pictures.safetensors",
@@ -109,11 +102,6 @@ def asked_for(choice, folder):
         "data=csv": (f"data.path={folder}/table.csv", "data.target=weight", "task=regression"),
         "data=csv_regression": (f"data.path={folder}/table.csv", "data.target=weight"),
         "data=text": text[1:],
-        "data=image_masks": masked[1:],
-        "metrics=segmentation": masked,
-        "model=unet": masked,
-        "model=smp": (*masked, "model.name=unet"),
-        "task=segmentation": masked,
         "data=torch_dataset": (f"data.train={FAKE_IMAGES}", "data.num_classes=3"),
         "data=safetensors": (f"data.path={folder}/arrays.safetensors",),
         "experiment=transfer_digits": (f"start_from={folder}/weights.safetensors",),

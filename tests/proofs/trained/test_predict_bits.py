@@ -156,10 +156,9 @@ OFFERED = {  # by data set: the targets that it has; there are no cases of tasks
 
 
 def test_there_is_a_case_for_every_data_set_and_every_task_that_predicts():
-    # masks: tests/lab/proofs/test_runs_on_masks.py
-    assert {*OFFERED, "image_masks"} == choices("data")
+    assert {*OFFERED} == choices("data")
     # predictions of task=forward: tests/proofs/data/test_own_batch_runs.py
-    assert {*TARGETS, "adversarial", "forward", "segmentation"} == choices("task")
+    assert {*TARGETS, "adversarial", "forward"} == choices("task")
     assert CASES.keys() == {
         (data, task)
         for data, offered in OFFERED.items()
