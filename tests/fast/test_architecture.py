@@ -24,8 +24,8 @@ PACKAGE = SOURCE / "andiron"
 FLOORS = [
     {"disk", "plain"},
     {"inference", "progress", "randomness", "recording", "run_folder"},
-    {"gradients"},
-    {"errors", "outputs", "ranges"},
+    {"errors", "gradients"},
+    {"outputs", "ranges"},
     {"distributed", "interrupter", "models", "options", "protocols", "schedules", "serialization"},
     {"checkpoint", "config", "data", "metrics", "optim", "render", "writers"},
     {"run", "tasks"},
