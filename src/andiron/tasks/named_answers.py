@@ -30,9 +30,9 @@ class Answering(Protocol):
         """The target of one sample, as the `text` of a prediction."""
 
 
-def none(outputs: Tensor, class_names: Names) -> Iterable[Fields]:
+def none(logits: Tensor, class_names: Names) -> Iterator[Fields]:
     """No fields: what the outputs mean is not known."""
-    return [{}] * len(outputs)
+    yield from [{}] * len(logits)
 
 
 def yes_or_no(logits: Tensor, class_names: Names) -> Iterator[Fields]:
@@ -70,5 +70,5 @@ def text_of(target: Tensor, class_names: Names) -> str:
         return ", ".join(f"{value:.6g}" for value in target.reshape(-1)[:8].tolist())
     if target.dim():
         return ""
-    is_named = class_names is not None and 0 <= int(target) < len(class_names)
-    return class_names[int(target)] if is_named else str(target.item())
+    names = class_names or ()
+    return names[int(target)] if 0 <= int(target) < len(names) else str(target.item())

@@ -116,7 +116,7 @@ class Segmentation(Supervised):
 
     def target_text(self, target: Int[Tensor, "height width"], facts: Facts) -> str:
         """The share of each class in a mask."""
-        return _text(shares(target.cpu(), facts.get("class_names") or range(self.num_classes or 0)))
+        return _text(shares(target.cpu(), facts["class_names"]))
 
 
 def mask_of(

@@ -33,7 +33,7 @@ def writer(
         if prediction.mask is None:
             raise errors.MismatchError("--masks: the run predicts no masks; leave it out")
         picture = Path(prediction.name)
-        size = mask_files.size_of(picture) if picture.is_file() else prediction.mask.shape
+        size = mask_files.size_of(picture) if picture.is_file() else (*prediction.mask.shape,)
         numbers = facts.get("class_numbers") or range(len(prediction.values))
         path = folder / f"{picture.stem}.png"
         named_output.write(path, [mask_files.png_of(prediction.mask, numbers, size)])

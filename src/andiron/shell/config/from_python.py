@@ -49,7 +49,7 @@ def parsed(path: Path, plain: Mapping[str, object], trust: Trust) -> tuple[Train
         raise errors.ConfigError(f"{path}: {line}" for line in lines)
     required = [field.name for field in dataclasses.fields(Train) if field.default is MISSING]
     empty: dict[str, Any] = {name: {} for name in required if name in schema.NODE_GROUPS}
-    known = empty | {"metrics": {}, "lr": math.nan} | recorded
+    known = {**empty, "metrics": {}, "lr": math.nan, **recorded}
     return Train(**known), _unrecorded(plain[FROM_PYTHON])
 
 

@@ -83,8 +83,8 @@ def of_batch(
         )
     # out of inference mode: a normal tensor; at least float32, as NumPy has no bfloat16
     rows = criterion.at_least_float32(outputs.cpu()).clone()
-    is_known = isinstance(task, Answering)
-    answered = task.answers(rows, facts) if is_known else named_answers.none(rows, None)
+    own: Any = task if isinstance(task, Answering) else None
+    answered = own.answers(rows, facts) if own else named_answers.none(rows, None)
     for name, output, fields in zip(names, rows, answered, strict=True):
         yield Prediction(name, output, **fields)
 
