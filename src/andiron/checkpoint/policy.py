@@ -12,7 +12,7 @@ from pathlib import Path
 from andiron.checkpoint.store import LocalStore, Store
 from andiron.checkpoint.strategies import AnyOf, KeepBest, KeepEvery, KeepLast, Strategy
 from andiron.plain.cadence import Cadence
-from andiron.ranges import Count, Direction, Every
+from andiron.ranges import Count, Direction, Every, NonNegative
 
 EVERY_EPOCH = Cadence(epochs=1)
 
@@ -37,6 +37,8 @@ def checkpointing(
     keep_every_updates: Count | None = None,
     every: Every = "1epochs",
     store: Callable[[Path], Store] | None = None,
+    mirror: str | None = None,
+    mirror_wait: NonNegative = 60.0,
 ) -> Checkpointing:
     """Keeps the `last` checkpoints, the `best` by `metric` on `split`, and one at intervals.
 
@@ -45,8 +47,13 @@ def checkpointing(
     the interval in updates, epochs or minutes: 500, 2epochs, 10minutes, or {updates: 500,
     minutes: 10} for whichever comes first. `store` is called with the folder of the checkpoints
     and returns a Store: a dotted name, or a node with `_partial_: true`; null is a local disk.
-    Raises: ValueError for a number out of range, or `also_best` without `metric`.
+    `mirror` is an address, such as s3://bucket/mine, to which a configured run copies them from
+    that disk; its end waits `mirror_wait` seconds for the newest one.
+    Raises: ValueError for a number out of range, `also_best` without `metric`, or a `mirror` of
+    another `store`.
     """
+    if mirror is not None and store is not None:
+        raise ValueError(f"mirror={mirror}: copies from the local disk; leave out store={store}")
     rules: tuple[Strategy, ...] = (KeepLast(last),)
     if also_best and metric is None:
         raise ValueError(f"also_best={also_best}: metric is null; move one of these there")

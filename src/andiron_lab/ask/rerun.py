@@ -1,6 +1,7 @@
 """Repeats a finished run from its record and compares it bit for bit; lists what changed."""
 
 import argparse
+import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -111,7 +112,10 @@ def repeatable(folder: RunFolder, trusted: Trust) -> Train:
             f"{folder.path}: was resumed with other options ({'; '.join(changed)}); no single "
             "configuration describes such a run, so it cannot be repeated from its record"
         )
-    return run_record.config(folder, trusted)
+    config = run_record.config(folder, trusted)
+    node = config.checkpoint or {}  # the mirror is the run's own
+    checkpoint = {name: option for name, option in node.items() if name != "mirror"} or None
+    return dataclasses.replace(config, checkpoint=checkpoint)
 
 
 def _parser() -> argparse.ArgumentParser:

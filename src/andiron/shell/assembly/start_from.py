@@ -31,7 +31,7 @@ from andiron.shell.config import project, trust
 from andiron.shell.config.quoting import quoted
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
-from andiron.shell.run import run_record
+from andiron.shell.run import named_folder, run_record
 
 SIDES = ("only the model has", "only the file has", "both have, in other shapes,")
 MOST_NAMES = 24  # of inputs or classes in a message
@@ -197,7 +197,7 @@ def weights_of(config: Train, trusted: Trust | None = None) -> list[Path]:
     Raises: ConfigError or DataError for a missing file or one of another format; ConfigError for a
     file of torch.save that a run's folder names, and `trusted` does not.
     """
-    path = Path(as_mapping(config)["path"])
+    path = named_folder.absolute(as_mapping(config)["path"])
     folder = RunFolder(path)
     is_run = folder.manifest.exists() or folder.checkpoints.exists()
     if is_run:

@@ -192,10 +192,10 @@ class Train(LearnerOptions):
     def with_absolute_paths(self) -> "Train":
         """The configuration with paths made absolute against the current directory."""
         start: Any = self.start_from
-        if isinstance(start, dict):
-            start = {**start, "path": os.path.abspath(start["path"])}
-        elif start:
-            start = os.path.abspath(start)
+        path = start["path"] if isinstance(start, dict) else start
+        if path and "://" not in path:  # the address of a mirror stays
+            path = os.path.abspath(path)
+        start = {**start, "path": path} if isinstance(start, dict) else path
         return dataclasses.replace(self, data=_absolute(self.data), start_from=start)
 
     @classmethod

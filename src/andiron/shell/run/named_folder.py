@@ -3,9 +3,11 @@
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from andiron import errors
 from andiron.disk import files
+from andiron.plain import wings
 from andiron.run_folder import RunFolder
 from andiron.shell.run import run_record, status
 from andiron.shell.run.log_file import is_held
@@ -14,6 +16,16 @@ OF_TRAINING = (Path("outputs"), Path("multirun"))
 OF_DEBUG = Path("outputs/debug")
 LEVELS, MOST_FOLDERS = 4, 2000  # that are searched for other runs, and folders of a level
 LATEST = "latest"
+
+
+def mirror() -> Any:
+    """The lab's mirror of runs.
+
+    Raises: ConfigError if it is not installed.
+    """
+    if (module := wings.optional("andiron_lab.mirror")) is None:
+        raise errors.ConfigError([wings.missing_lab("the mirror of a run")])
+    return module
 
 
 def run_folder_of(path: str | Path) -> RunFolder:
@@ -31,11 +43,13 @@ def run_folder_of(path: str | Path) -> RunFolder:
     raise errors.RunFolderError(f"{path}: holds no run: {why}; {remedy} folder")
 
 
-def absolute(path: str | Path) -> Path:
-    """The absolute path.
+def absolute(path: str | Path, into: str | None = None) -> Path:
+    """The absolute path; of the address of a mirror a new folder, `into` which it is fetched.
 
-    Raises: RunFolderError if `..` follows a link in it.
+    Raises: RunFolderError if `..` follows a link in it, or nothing can be fetched.
     """
+    if "://" in str(path):
+        path = mirror().fetched(path, into)
     if "\0" in str(path):
         raise errors.RunFolderError(f"{path}: has a NUL character, as no path has; correct it")
     if files.is_ambiguous(path):

@@ -28,6 +28,7 @@ REMEDIES = {
 UNTRAINED = "untrained"  # true in status.json until the first update
 # a logged update in metrics.jsonl or metrics.csv, and the bytes that are searched for it
 LOGGED, LOGGED_BYTES = re.compile(rb'"updates": [1-9]|\n[^,\n]+,[1-9]'), 2**20
+MIRRORED = "mirrored"  # what is there of `checkpoint.mirror`
 FIRST_STARTED, EARLIER_SECONDS = "first_started", "earlier_seconds"  # of a resumed run
 log = logging.getLogger("andiron")
 
@@ -112,7 +113,9 @@ class Report:
         """Writes status.json: the run is running, or `ended`."""
         running = {"status": State.RUNNING, "reason": None, "pid": os.getpid()}
         marked = {UNTRAINED: True} if self.is_untrained else {}
-        write(folder, running | {"started": self.started, **self.earlier} | marked | ended)
+        mirrored = {name: entry for name, entry in read(folder).items() if name == MIRRORED}
+        started = {"started": self.started, **self.earlier}
+        write(folder, running | started | marked | mirrored | ended)
 
 
 @contextmanager

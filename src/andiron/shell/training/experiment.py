@@ -3,7 +3,8 @@
 import dataclasses
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from andiron.shell.config.leaves import Changes
 from andiron.shell.config.schema import Train
 from andiron.shell.config.signatures import signature
 from andiron.shell.config.trust import Trust, nodes
-from andiron.shell.run import metadata, provenance, resume_policy, run_record
+from andiron.shell.run import metadata, named_folder, provenance, resume_policy, run_record
 from andiron.shell.run.code_origin import Gathering
 from andiron.shell.run.metadata import Files, Record, Show, Summary, Weights
 from andiron.shell.run.status import Report, write_errors_explained
@@ -58,6 +59,9 @@ class Experiment:
         is_whole: bool = False,
     ):
         self.folder, self.components = folder, built
+        self._mirrored: Callable[[], AbstractContextManager[None]] = nullcontext
+        if (config.checkpoint or {}).get("mirror") is not None:
+            self._mirrored = partial(named_folder.mirror().accompanying, config, folder)
         self.class_names = built.splits.offered.get("class_names")
         self.learner = configured_learner.learner(
             config, built, folder.path, writers, interrupter=interrupter,
@@ -114,7 +118,8 @@ class Experiment:
     @contextmanager
     def training(self, train: Loader, at: Position, *, is_over: bool) -> Iterator["Experiment"]:
         """Records the run while its learner trains."""
-        with metadata.training(self.folder, self._report, self.writers, self._record):
+        session = metadata.training(self.folder, self._report, self.writers, self._record)
+        with self._mirrored(), session:
             is_new = self._record is not None and self._record.updates is None
             if is_new and self._views:
                 self.writers.show_graph(lambda: self._views.graph(self.components))

@@ -43,6 +43,9 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
     is no such run, or its record is damaged.
     """
     values = command_arguments.values(arguments)
+    for option in ("checkpoint.mirror", "start_from"):  # before they stand in a record
+        if "://" in str(values.get(option)):
+            named_folder.mirror().check(option, str(values[option]))
     if values.get("resume") not in (None, "auto"):
         _resume(task, conf_dir, arguments, values)
     elif values.get("fork_from") is not None:
@@ -62,8 +65,10 @@ def _resume(
     if is_composed := bool(flags or overrides):
         trusted, remedy = _with_config_dir(trusted, str(folder.path), conf_dirs)
     allowed, overwrite = _strings(values, "resume_allow"), bool(values.get("overwrite"))
+    record = run_record.config(folder, trusted)
+    _check_mirror(record, values)
     config = replace(
-        run_record.config(folder, trusted),
+        record,
         resume=str(folder.path), resume_allow=allowed, overwrite=overwrite, trust=packages,
     )  # fmt: skip
     task = partial(task, trusted=trusted)
@@ -87,10 +92,25 @@ def _fork(
     from andiron.shell.assembly import fork_point  # imports torch
 
     point = fork_point.named(parent, trusted)
+    _check_mirror(point.parent, values)
     recorded = hydra_overrides.recorded(point.folder, conf_dirs, remedy)
     overrides = [*without(given, "fork_from"), quoting.override("fork_from", point.text)]
     check = Inherited(asdict(point.parent), recorded, overrides, trusted, is_fork=True)
     composition.run(task, conf_dir, [*check.overrides(), *flags], check=check)
+
+
+def _check_mirror(record: Train, values: dict[str, Any]) -> None:
+    """Refuses to send checkpoints to an address that only a run folder gives."""
+    option = "checkpoint.mirror"
+    mirror = (record.checkpoint or {}).get("mirror")
+    if mirror not in (None, values.get("resume")) and option not in values:
+        raise errors.ConfigError(
+            [
+                f"{option}={mirror}: recorded in a run folder, which is not trusted with an "
+                f"address to send checkpoints to; give {quoting.typed(option, mirror)} here, or "
+                f"{option}=null"
+            ]
+        )
 
 
 def _with_config_dir(trusted: Trust, run: str, conf_dirs: list[Path]) -> tuple[Trust, str]:
@@ -215,8 +235,9 @@ def _named_folder(values: dict[str, Any], arguments: list[str]) -> RunFolder:
                 "resumes each run of a sweep"
             ]
         )
-    path = named_folder.newest() if target == "latest" else named_folder.absolute(str(target))
     run_dir = values.get("hydra.run.dir")
+    is_latest = target == named_folder.LATEST
+    path = named_folder.newest() if is_latest else named_folder.absolute(str(target), run_dir)
     if run_dir is not None and os.path.abspath(str(run_dir)) != str(path):
         raise errors.ConfigError(
             [f"hydra.run.dir={run_dir}: a resumed run stays in its folder, {path}; leave it out"]

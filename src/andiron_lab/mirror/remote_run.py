@@ -1,0 +1,192 @@
+"""The address of a mirror, and the checkpoints of one run there, each with the record of its run.
+
+    ADDRESS/mirror.json        the identity of the run, and of the process that mirrors it
+    ADDRESS/step-40/           the files of a checkpoint; manifest.json comes last: it is whole then
+    ADDRESS/step-40/record/    the record of the run as of then
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import fsspec
+
+from andiron import errors
+from andiron.checkpoint import contents
+from andiron.disk import files
+
+OWNER = "mirror.json"
+RECORD = "record"  # folder of a run's record, in that of a checkpoint
+ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://.+")
+# a password, and a query, which may be a token
+SECRET = re.compile(r"(?<=//)[^/?]*:[^/?]*@|\?.*")
+USER = re.compile(r"(?<=//)[^/\s]*@|\?\S*")
+MOST_ADDRESS_FILE = 2**20  # bytes of mirror.json and of a manifest
+CREDENTIALS = (
+    "records and messages would show it; leave it out, and give it as the library of that "
+    "protocol reads it, such as AWS_SECRET_ACCESS_KEY or FSSPEC_SFTP_PASSWORD in the environment"
+)
+
+
+class RemoteRun:
+    """The checkpoints of a run at an fsspec address; its methods raise what the library raises."""
+
+    def __init__(self, address: str, option: str):
+        """`option` names the address in messages.
+
+        Raises: ConfigError for an address that fsspec cannot open, or one with credentials.
+        """
+        check(option, address)
+        self._shown = without_user(address)
+        if not ADDRESS.fullmatch(address):
+            example = "give one with its protocol, such as s3://bucket/mine or file:///mnt/mine"
+            raise errors.ConfigError([f"{option}={self._shown}: is not an address; {example}"])
+        try:
+            # a cached listing would miss what another process writes
+            self._files, root = fsspec.core.url_to_fs(address, use_listings_cache=False)
+        except (ImportError, ValueError, TypeError, OSError) as error:
+            remedy = "; for s3: pip install 'andiron[s3]'" if isinstance(error, ImportError) else ""
+            why = f"{option}={self._shown}: {without_user(errors.reason(error))}{remedy}"
+            raise errors.ConfigError([why]) from error
+        self._root = str(root).rstrip("/")
+
+    def __str__(self) -> str:
+        return self._shown
+
+    def owner(self) -> dict[str, Any]:
+        """The content of mirror.json; empty if there is none, or a process was killed writing it.
+        """
+        content = self._content(OWNER)
+        plain = _parsed(content)
+        return plain if isinstance(plain, dict) else {}
+
+    def claim(self, owner: dict[str, str], *, replaces: bool) -> None:
+        """Writes mirror.json; unless it `replaces` one, only where none is.
+
+        Raises: FileExistsError if another process has claimed the address meanwhile.
+        """
+        if replaces:
+            self.write(files.as_json(owner), OWNER)
+            return
+        if self._content(OWNER) is not None:  # half-written
+            self._files.rm_file(self._at(OWNER))
+        self._create(OWNER, files.as_json(owner))
+
+    def steps(self) -> list[str]:
+        """The names of all checkpoints, whole or begun, oldest first."""
+        try:
+            paths = self._files.find(self._root)
+        except FileNotFoundError:
+            return []
+        return by_age({path.removeprefix(f"{self._root}/").split("/")[0] for path in paths})
+
+    def manifest(self, step: str) -> bytes | None:
+        """The content of a checkpoint's manifest; None if it has none."""
+        return self._content(f"{step}/{contents.MANIFEST}")
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """The bytes of each file in a folder, by its name below that."""
+        place = self._at(folder)
+        listed = self._files.find(place, detail=True)
+        return {path.removeprefix(f"{place}/"): entry["size"] for path, entry in listed.items()}
+
+    def upload(self, file: Path, name: str) -> None:
+        """Copies a local file there."""
+        self._in_folder(name, lambda: self._files.put_file(str(file), self._at(name)))
+
+    def write(self, content: bytes, name: str) -> None:
+        """Writes a file there."""
+        self._in_folder(name, lambda: self._files.pipe_file(self._at(name), content))
+
+    def copy(self, name: str, new_name: str) -> None:
+        """Copies a file there, within an object store without a transfer."""
+        self._in_folder(
+            new_name, lambda: self._files.cp_file(self._at(name), self._at(new_name))
+        )
+
+    def download(self, name: str, file: Path) -> None:
+        """Copies a file from there to a local one, whose folder is made."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self._files.get_file(self._at(name), str(file))
+
+    def publish(self, step: str, manifest: bytes) -> None:
+        """Makes a checkpoint whole; one that is whole already, with this manifest, stays.
+
+        Raises: FileExistsError if it has another manifest.
+        """
+        try:
+            self._create(f"{step}/{contents.MANIFEST}", manifest)
+        except FileExistsError:
+            if self.manifest(step) != manifest:
+                raise
+
+    def remove(self, step: str) -> None:
+        """Removes a checkpoint, its manifest first."""
+        with suppress(FileNotFoundError):
+            self._files.rm_file(self._at(f"{step}/{contents.MANIFEST}"))
+        with suppress(FileNotFoundError):
+            self._files.rm(self._at(step), recursive=True)
+
+    def _at(self, name: str) -> str:
+        return f"{self._root}/{name}"
+
+    def _content(self, name: str) -> bytes | None:
+        """The content of a small file; None if there is none."""
+        try:
+            content: bytes = self._files.cat_file(self._at(name), start=0, end=MOST_ADDRESS_FILE)
+        except FileNotFoundError:
+            return None
+        return content
+
+    def _create(self, name: str, content: bytes) -> None:
+        """Writes a file unless it exists, in one step where the store can.
+
+        Raises: FileExistsError.
+        """
+        place = self._at(name)
+        try:
+            self._in_folder(name, lambda: self._files.pipe_file(place, content, mode="create"))
+        except NotImplementedError:
+            if self._files.exists(place):
+                raise FileExistsError(place) from None
+            self._files.pipe_file(place, content)
+
+    def _in_folder(self, name: str, write: Any) -> None:
+        """Calls `write`; makes the folder of that file first where the store has folders."""
+        try:
+            write()
+        except FileNotFoundError:
+            self._files.makedirs(self._at(name).rpartition("/")[0], exist_ok=True)
+            write()
+
+
+def check(option: str, address: str) -> None:
+    """Refuses an address with credentials.
+
+    Raises: ConfigError.
+    """
+    if SECRET.search(address):
+        why = f"has a password or a query; {CREDENTIALS}"
+        raise errors.ConfigError([f"{option}={without_user(address)}: {why}"])
+
+
+def by_age(names: Iterable[str]) -> list[str]:
+    """The names of checkpoints among these, oldest first."""
+    places = filter(None, map(contents.step_place, names))
+    return [contents.step_name(*place) for place in sorted(places)]
+
+
+def without_user(text: str) -> str:
+    """A text without the users, passwords and queries of its addresses."""
+    return USER.sub("", text)
+
+
+def _parsed(content: bytes | None) -> Any:
+    """The plain value in JSON; None for other content."""
+    try:
+        return None if content is None else json.loads(content)
+    except ValueError:
+        return None
