@@ -2,6 +2,7 @@
 
 import pickle
 import random
+from typing import ClassVar
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from andiron import errors
 from andiron.data import DataLoader, balanced, from_torch, kfold, partial, torch_dataset
-from andiron.distributed import World
+from andiron.distributed import Sliced, World
 from refusals import message_of
 
 
@@ -145,3 +146,52 @@ def test_what_a_stream_cannot_do_is_refused(options, said):
 def test_validation_may_be_on_the_test_set():
     splits = load(valid="test")
     assert splits.validates_on_test and splits.valid is splits.test
+
+
+class Skipping(Spirals):
+    """40 samples in a pass, of which `first` are left out; `generated` are those that were made."""
+
+    generated: ClassVar[list[int]] = []
+
+    def __init__(self, size=40, first=0, draws=lambda place: False, error=0):
+        super().__init__(size)
+        self.first, self.draws, self.error = first, draws, error
+
+    def skip(self, number):
+        return Skipping(self.size, number + self.error, self.draws, self.error)
+
+    def __iter__(self):
+        for place in range(self.first, self.size):
+            self.generated.append(place)
+            noise = float(torch.rand(())) if self.draws(place) else 0.0
+            yield torch.tensor([float(self.passes), float(place), noise]), place % 2
+
+
+@pytest.mark.parametrize(("stream", "epoch", "most"), [
+    (Skipping(90), 1, 70),
+    (Skipping(90), 2, 400),  # in the second pass, whose order may be another
+    (Skipping(90, draws=lambda place: True), 1, 400),
+    (Skipping(90, error=1), 1, 400),
+], ids=["skipped", "second pass", "draws", "wrong"])  # fmt: skip
+@pytest.mark.parametrize("options", [{}, {"num_workers": 2}, {"world": World(1, 2, slices=2)}])
+def test_samples_before_a_resume_are_skipped_only_to_the_same_bits(stream, epoch, most, options):
+    splits = load(stream, samples_per_epoch=40)
+    whole = [slices_of(batch) for batch in batches(range(epoch + 1), splits=splits, **options)]
+    splits = load(stream, samples_per_epoch=40)
+    stream.generated.clear()
+    resumed = [*map(slices_of, batches([epoch], first_batch=2, splits=splits, **options))]
+    assert len(stream.generated) <= most
+    assert resumed == whole[-len(resumed) :]
+
+
+def slices_of(batch):
+    slices = batch.items() if isinstance(batch, Sliced) else [(0, batch)]
+    return [(number, part.inputs.tolist(), part.targets.tolist()) for number, part in slices]
+
+
+def test_random_numbers_after_skipped_samples_end_the_run():
+    train = load(Skipping(draws=lambda place: place > 35), samples_per_epoch=40).train
+    train.restart()
+    train.__getitems__([33, 34])
+    with pytest.raises(errors.DataError, match="draws from the default generators by sample 36"):
+        train.__getitems__([36])

@@ -15,6 +15,8 @@
     tensor([3, 4, 0])
 """
 
+import copy
+import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,11 +26,13 @@ import torch
 from torch.utils.data import IterableDataset, _utils
 
 from andiron import errors, randomness
+from andiron.data import structures
 from andiron.data.augment.sample_random import Draws
 from andiron.data.composed.collating import Collate, CollateOption, collate_of
 from andiron.data.dataset import Indices, RawBatch, sample_name
 
 Stream = Iterator[Any]
+TRIED_AT = 29  # the place of the sample by which `skip` is compared with reading
 
 
 @dataclass(eq=False)
@@ -118,7 +122,8 @@ class Streamed:
     The stream is read forward; it begins again after its end, and for an earlier sample. Before
     each pass over `dataset`, counted from 0, its `set_epoch(pass)` is called if it has one. The
     default generators are seeded once at the beginning, and are the stream's own while it is read:
-    the same numbers are drawn again if it is read again.
+    the same numbers are drawn again if it is read again. In the first pass, samples before the one
+    asked for are left out by the data set's `skip(number)`, if it gives what reading gives.
     """
 
     is_stream = True  # a loader keeps the order
@@ -131,6 +136,7 @@ class Streamed:
         self._stream: Stream | None = None
         self._seed, self._position = 0, 0  # of the next sample
         self._generators: Any = None  # their states, where the stream goes on
+        self._unused: Any = None  # their states, which a stream that skipped samples leaves
 
     def __len__(self) -> int:
         return self.size
@@ -142,7 +148,8 @@ class Streamed:
     def drawn(self, indices: Indices, draws: Draws) -> Any:
         """The samples at `indices`, in this order: a pair as a RawBatch, others as collated.
 
-        Raises: DataError if a pass over the data set has no sample.
+        Raises: DataError if a pass over the data set has no sample, or the stream draws random
+        numbers and has skipped samples that may have drawn some.
         """
         listed = [draws.epoch * self.size + index for index in torch.as_tensor(indices).tolist()]
         with randomness.default_generators_restored():
@@ -162,8 +169,7 @@ class Streamed:
         samples = {}
         with _without_worker():
             if self._stream is None or seed != self._seed or positions[0] < self._position:
-                randomness.seed_default_generators(seed, "stream")
-                self._stream, self._seed, self._position = self._passes(), seed, 0
+                self._begin(positions[0], seed)
             else:
                 of_torch, of_others = self._generators
                 torch.default_generator.set_state(of_torch)
@@ -173,17 +179,43 @@ class Streamed:
                     sample = next(self._stream)
                     self._position += 1
                 samples[position] = sample
-        of_torch = torch.default_generator.get_state()
-        self._generators = of_torch, randomness.global_generator_state()
+        self._generators = _generator_states()
+        if self._unused and not _are_equal(self._unused, self._generators):
+            raise errors.DataError(
+                f"{type(self.dataset).__name__}: draws from the default generators by sample "
+                f"{positions[-1]}, and what it drew before was left out by its skip(number); have "
+                "skip read those samples, or remove it"
+            )
         return samples
 
-    def _passes(self) -> Stream:
-        number = 0
+    def _begin(self, position: int, seed: int) -> None:
+        """Begins the stream, at `position` if that is in its first pass and can be skipped to."""
+        self._seed, self._unused = seed, None
+        can_skip = position and hasattr(self.dataset, "skip") and self._skips_as_read()
+        randomness.seed_default_generators(seed, "stream")
+        if can_skip:
+            unused, rest = _generator_states(), self._pass(0, position)
+            first = [*itertools.islice(rest, 1)]
+            if first and _are_equal(unused, _generator_states()):
+                self._stream = itertools.chain(first, rest, self._passes(1))
+                self._position, self._unused = position, unused
+                return
+            randomness.seed_default_generators(seed, "stream")
+        self._stream, self._position = self._passes(0), 0
+
+    def _skips_as_read(self) -> bool:
+        """Whether a sample of the first pass is the same read and skipped to."""
+        place = min(TRIED_AT, self.size - 1)
+        read = itertools.islice(self._pass(0), place, place + 1)
+        both = [[*samples] for samples in (read, itertools.islice(self._pass(0, place), 1))]
+        batches = [_collated(self, samples) for samples in both if samples]
+        tensors = [[*structures.tensors_in(batch)] for batch in batches]
+        return len(tensors) == 2 and bool(tensors[0]) and _are_equal(*tensors)
+
+    def _passes(self, number: int) -> Stream:
         while True:
-            if hasattr(self.dataset, "set_epoch"):
-                self.dataset.set_epoch(number)
             is_empty = True
-            for sample in self.dataset:
+            for sample in self._pass(number):
                 is_empty = False
                 yield sample
             number += 1
@@ -192,6 +224,25 @@ class Streamed:
                     f"{type(self.dataset).__name__}: pass {number} over it has no sample; have "
                     "__iter__ begin anew each time"
                 )
+
+    def _pass(self, number: int, skipped: int = 0) -> Stream:
+        # a copy: the user's skip may be one that changes its data set
+        dataset = copy.copy(self.dataset).skip(skipped) if skipped else self.dataset
+        if hasattr(dataset, "set_epoch"):
+            dataset.set_epoch(number)
+        yield from dataset
+
+
+def _generator_states() -> Any:
+    """The states of the default generators of torch, and of NumPy and Python."""
+    return torch.default_generator.get_state(), randomness.global_generator_state()
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    return len(one) == len(other) and all(
+        torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
+        for a, b in zip(one, other, strict=True)
+    )
 
 
 @contextmanager
