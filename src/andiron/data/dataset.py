@@ -48,11 +48,12 @@ class Dataset(Protocol):
 def drawn(dataset: Dataset, indices: Indices, draws: object) -> Any:
     """The samples at `indices`; random transforms of the data set take their numbers from `draws`.
 
-    `draws` has an index for each sample; without `draws`, this is `__getitems__`.
+    `draws` has an index for each sample; without `draws`, or a method `drawn` of the data set, this
+    is `__getitems__`.
     """
-    if draws is None or not uses_default_generators(dataset):
+    if draws is None or not hasattr(dataset, "drawn"):
         return dataset.__getitems__(indices)
-    return dataset.drawn(indices, draws)  # type: ignore[attr-defined]
+    return dataset.drawn(indices, draws)
 
 
 def uses_default_generators(dataset: Dataset) -> bool:

@@ -1,1 +1,1 @@
-"""Data sets larger than memory: rows by place, in an order that is computed."""
+"""Data sets larger than memory, rows by place in a computed order; mixtures; shards of tokens."""

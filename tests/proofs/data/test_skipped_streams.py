@@ -35,10 +35,8 @@ def _batches(stream, size, epochs, first_batch=0, **options):
         read = [batch for epoch in epochs for batch in loader.epoch(epoch, first_batch)]
     finally:
         loader.close()
-    parts = [
-        part for batch in read for part in (batch.values() if isinstance(batch, Sliced) else [batch])
-    ]
-    return [part["number"].tolist() for part in parts]
+    parts = [[*batch.values()] if isinstance(batch, Sliced) else [batch] for batch in read]
+    return [part["number"].tolist() for sliced in parts for part in sliced]
 
 
 @pytest.mark.parametrize("name", STREAMS)

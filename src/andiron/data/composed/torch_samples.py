@@ -136,7 +136,7 @@ class Streamed:
         self._stream: Stream | None = None
         self._seed, self._position = 0, 0  # of the next sample
         self._generators: Any = None  # their states, where the stream goes on
-        self._unused: Any = None  # their states, which a stream that skipped samples leaves
+        self._has_skipped = False
 
     def __len__(self) -> int:
         return self.size
@@ -172,15 +172,15 @@ class Streamed:
                 self._begin(positions[0], seed)
             else:
                 of_torch, of_others = self._generators
-                torch.default_generator.set_state(of_torch)
+                torch.default_generator.set_state(torch.frombuffer(of_torch, dtype=torch.uint8))
                 randomness.restore_global_generators(of_others)
             for position in positions:
                 while self._position <= position:
                     sample = next(self._stream)
                     self._position += 1
                 samples[position] = sample
-        self._generators = _generator_states()
-        if self._unused and not _are_equal(self._unused, self._generators):
+        before, self._generators = self._generators, _generator_states()
+        if self._has_skipped and self._generators != before:
             raise errors.DataError(
                 f"{type(self.dataset).__name__}: draws from the default generators by sample "
                 f"{positions[-1]}, and what it drew before was left out by its skip(number); have "
@@ -189,28 +189,30 @@ class Streamed:
         return samples
 
     def _begin(self, position: int, seed: int) -> None:
-        """Begins the stream, at `position` if that is in its first pass and can be skipped to."""
-        self._seed, self._unused = seed, None
-        can_skip = position and hasattr(self.dataset, "skip") and self._skips_as_read()
         randomness.seed_default_generators(seed, "stream")
-        if can_skip:
-            unused, rest = _generator_states(), self._pass(0, position)
-            first = [*itertools.islice(rest, 1)]
-            if first and _are_equal(unused, _generator_states()):
-                self._stream = itertools.chain(first, rest, self._passes(1))
-                self._position, self._unused = position, unused
-                return
+        self._seed, self._generators = seed, _generator_states()
+        rest = self._skipped(position) if position and hasattr(self.dataset, "skip") else iter(())
+        first = [*itertools.islice(rest, 1)]
+        self._has_skipped = bool(first) and self._generators == _generator_states()
+        if self._has_skipped:
+            self._stream, self._position = itertools.chain(first, rest), position
+        else:
             randomness.seed_default_generators(seed, "stream")
-        self._stream, self._position = self._passes(0), 0
+            self._stream, self._position = self._passes(0), 0
 
-    def _skips_as_read(self) -> bool:
-        """Whether a sample of the first pass is the same read and skipped to."""
+    def _skipped(self, position: int) -> Stream:
+        """The stream from `position` on; nothing if skip leads elsewhere than reading.
+
+        That is tried on one sample. Later passes may have another order, which skip may not know.
+        """
         place = min(TRIED_AT, self.size - 1)
-        read = itertools.islice(self._pass(0), place, place + 1)
-        both = [[*samples] for samples in (read, itertools.islice(self._pass(0, place), 1))]
-        batches = [_collated(self, samples) for samples in both if samples]
-        tensors = [[*structures.tensors_in(batch)] for batch in batches]
-        return len(tensors) == 2 and bool(tensors[0]) and _are_equal(*tensors)
+        read, tried = itertools.islice(self._pass(0), place, place + 1), self._pass(0, place)
+        pair = itertools.chain(read, itertools.islice(tried, 1))
+        tensors = [[*structures.tensors_in(_collated(self, [sample]))] for sample in pair]
+        if len(tensors) == 2 and all(map(torch.equal, *tensors)):
+            samples = self._pass(0, position)
+            for first in samples:
+                yield from itertools.chain([first], samples, self._passes(1))
 
     def _passes(self, number: int) -> Stream:
         while True:
@@ -233,16 +235,10 @@ class Streamed:
         yield from dataset
 
 
-def _generator_states() -> Any:
+def _generator_states() -> tuple[bytearray, dict[str, Any]]:
     """The states of the default generators of torch, and of NumPy and Python."""
-    return torch.default_generator.get_state(), randomness.global_generator_state()
-
-
-def _are_equal(one: Any, other: Any) -> bool:
-    return len(one) == len(other) and all(
-        torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
-        for a, b in zip(one, other, strict=True)
-    )
+    of_torch = torch.default_generator.get_state().numpy().tobytes()
+    return bytearray(of_torch), randomness.global_generator_state()
 
 
 @contextmanager
