@@ -1,4 +1,4 @@
-"""Texts as tokens and back: characters of a vocabulary, or bytes.
+"""Texts as tokens and back: characters of a vocabulary, bytes, or by a tokenizer.
 
 >>> decoded(encoded("to be", None))
 'to be'
@@ -6,13 +6,27 @@
 'banb'
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Protocol, runtime_checkable
 
 BYTES = 256  # the tokens there are without a vocabulary
 
 
+@runtime_checkable
+class Tokenizer(Protocol):
+    """A vocabulary whose texts are not divided, or joined, token by token."""
+
+    def encode(self, text: str) -> list[int]: ...
+
+    def decode(self, tokens: Sequence[int]) -> str: ...
+
+    def pieces(self, tokens: Iterator[int]) -> Iterator[str]: ...
+
+
 def decoded(tokens: Sequence[int], vocabulary: Sequence[str] | None = None) -> str:
     """The text of the tokens; without a `vocabulary` of their texts, a token is a byte."""
+    if isinstance(vocabulary, Tokenizer):
+        return vocabulary.decode(tokens)
     if vocabulary is not None:
         return "".join(vocabulary[token] for token in tokens)
     return bytes(tokens).decode(errors="replace")
@@ -32,6 +46,8 @@ def encoded(text: str, vocabulary: Sequence[str] | None, name: str = "prompt") -
         raise ValueError(f"{name}: should have at least one character, such as a line break")
     if vocabulary is None:
         return [*text.encode()]
+    if isinstance(vocabulary, Tokenizer):
+        return vocabulary.encode(text)
     numbers = {token: number for number, token in enumerate(vocabulary)}
     unknown = sorted({*text} - numbers.keys())
     if unknown:

@@ -23,9 +23,10 @@ from andiron.data.splitting import fingerprint
 from andiron.data.splitting.splits import Splits
 from andiron.ranges import Count, Index, Node, NonNegative, SetName
 from andiron.recording import keep_arguments
-from andiron_lab.data.shares import Shares
+from andiron_lab.data.part_schedule import Shares
 
 MOST_LISTED = 2**17  # samples of a part whose order is a tensor
+PLACE = "tokenizer_path"  # the fact that may differ: its file is compared by SHA-256
 Weights = Mapping[str, float]
 
 
@@ -55,7 +56,7 @@ class Mixture(Derived):
         return drawn(self.dataset, self.rows(places, seed), draws)
 
     def rows(self, places: Int[Tensor, " number"], seed: int) -> Int[Tensor, " number"]:
-        """The index of the sample at each place, among those of all parts in a row."""
+        """The index of the sample at each place, where all parts stand in a row."""
         owners, ranks = self.shares.at(places, seed)
         rows = torch.empty_like(places)
         for part in owners.unique().tolist():
@@ -90,8 +91,8 @@ def mixture(
     Without `weights` every part has its number of samples as its weight. `changes` are the weights
     from a sample on, counted from 0 over all epochs: {640000: {web: 1, books: 3}}; a resumed run
     may add some after the samples that it has trained on. An epoch has `size` samples, by default
-    as many as the parts have together. Validation and test samples are those of all parts, and
-    each part's validation samples are a further validation set of its name.
+    as many as the parts have together. All parts are validated and tested together,
+    and each part's validation samples are a further validation set of its name.
     Raises: DataError naming the part or the weight that does not fit the others.
     """
     if not parts:
@@ -131,10 +132,10 @@ def _check_alike(parts: Mapping[str, Splits]) -> None:
     for name, part in others:
         if part.batcher != reference.batcher:
             raise errors.DataError(
-                f"data.parts.{name}: its numbers are changed by {part.batcher}, those of {first} "
+                f"data.parts.{name}: its numbers are changed by {part.batcher}, and in {first} "
                 f"by {reference.batcher}; give both parts the same mean and std"
             )
-        for fact in sorted({*reference.facts, *part.facts}):
+        for fact in sorted({*reference.facts, *part.facts} - {PLACE}):
             if reference.facts.get(fact) != part.facts.get(fact):
                 sides = (f"{str(side.facts.get(fact)):.100}" for side in (part, reference))
                 raise errors.DataError(

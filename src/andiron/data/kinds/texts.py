@@ -53,7 +53,7 @@ class Texts(Kind):
     def own_samples(self, inputs: Sequence[Any], keep: Sequence[str]) -> NewSamples | None:
         if not isinstance(inputs[0], str | Path):
             return None
-        batcher, facts, names = self.data.batcher, self.data.facts, [*map(str, inputs)]
+        batcher, facts, names = self.data.batcher, self.data.offered, [*map(str, inputs)]
         if not isinstance(batcher, TextBatcher):
             fields = from_torch(tokenised(inputs, facts["tokenizer"]))
             return NewSamples(fields, names, batcher, comes_alone=True)

@@ -22,6 +22,7 @@ from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import ArrayDataset, Batcher, Dataset, all_targets
 from andiron.data.splitting import fingerprint
 from andiron.data.splitting.divided_rows import Division, Parts
+from andiron.plain import wings
 from andiron.ranges import SET_NAMES, Validation, is_set_name
 
 log = logging.getLogger("andiron")
@@ -159,6 +160,9 @@ def offered(
         derived |= {"input_mean": batcher.mean, "input_std": batcher.std}
     if "num_classes" in facts:
         derived |= {"num_outputs": int(facts["num_classes"]), "class_counts": class_counts}
+    lab = "tokenizer_sha256" in facts and wings.optional("andiron_lab.data.tokenizer_texts")
+    if lab:
+        derived["vocabulary"] = lab.of_record(facts)
     return {**derived, **facts}
 
 

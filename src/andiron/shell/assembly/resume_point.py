@@ -17,7 +17,7 @@ from andiron.options import LearnerOptions
 from andiron.shell.assembly import components, configured_learner, targets
 from andiron.shell.assembly.components import Components
 from andiron.shell.config.leaves import Changes
-from andiron.shell.config.schema import Train
+from andiron.shell.config.schema import LATER, Train
 
 Saved = tuple[Path, Checkpoint]
 BATCHING = ("batch_size", "grads_accumulation")  # determine the updates in an epoch
@@ -59,6 +59,8 @@ def check(config: Train, built: Components, saved: Checkpoint, changes: Changes)
     is_other = "batch_size" in changes or before != config.batch_size
     _check_place(saved.state, file, built, has_other_batches=is_other)
     _check_length(config, saved.state)
+    seen = saved.state["epoch"] * built.train.num_items + saved.state["batch"] * before
+    _check_later(changes, seen)
     _check_horizon(config, built, changes)
 
 
@@ -97,6 +99,16 @@ def _check_place(
     if state["updates"] > most:
         allowed = f"at most {most} after {state['epoch']} epochs of {items} samples"
         raise state_format.wrong(file, "updates", state["updates"], allowed)
+
+
+def _check_later(changes: Changes, seen: int) -> None:
+    """Refuses changes of the data before the first `seen` samples, which the run trained on."""
+    for name, (_, now) in changes.items():
+        if name.startswith(f"data.{LATER}.") and int(name.split(".")[2]) < seen:
+            raise errors.ConfigError([
+                f"{name}={now}: the run has trained on {seen} samples; leave what is recorded, and "
+                "give a later one"
+            ])
 
 
 def _check_length(options: LearnerOptions, state: Mapping[str, Any]) -> None:

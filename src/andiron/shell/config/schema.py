@@ -31,6 +31,7 @@ NAMED_GROUPS = (
 PATH_ARGUMENTS = ("root", "path", "cache")  # of a data set
 MAY_BE_PATHS = (*PATH_ARGUMENTS, "test")  # if they are texts
 VARIABLES = "variables"  # of the user's, in a record; in a configuration at its top level
+LATER = "changes"  # of a data set: by the number of samples before them
 SETS = "valid_sets"  # of a data set: paths by name
 OF_A_SWEEP = ("jobs", "sweep_name", "objective")  # options that need -m
 INSTRUCTIONS = (*OF_A_SWEEP, "resume", "resume_allow", "overwrite", "trust")  # not in a record

@@ -135,7 +135,8 @@ def policy_of(path: Path, *, is_fork: bool = False) -> Resume:
     policy = schema.resume_policy()[group]
     if is_fork:  # its own record has what a resumed run has to be asked for
         policy = OF_A_FORK.get(group, "free" if policy == "ask" else policy)
-    if group == "data" and (name in schema.PATH_ARGUMENTS or schema.SETS in path):
+    is_free = name in schema.PATH_ARGUMENTS or schema.SETS in path or schema.LATER in path
+    if group == "data" and is_free:
         return "free"  # data may have moved: their checksums are compared
     is_stateful_class = group in ("optimizer", "task", "averages") and name == "_target_"
     decides_state = group == "optimizer" and name in STATE_OPTIONS

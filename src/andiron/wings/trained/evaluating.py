@@ -124,7 +124,7 @@ def _worst_error(
     facts = run.preprocessing.facts
     name = sample_name(dataset, index) or str(index)
     if isinstance(run.model, LanguageModel):
-        name = decoded(raw.inputs[0].tolist(), facts.get("vocabulary"))
+        name = decoded(raw.inputs[0].tolist(), run.model.vocabulary)
     (prediction,) = predictions.of_batch(run.model, item.network_output, facts, [name])
     true = predictions.target_text(run.model, facts, item.targets[0])
     return WorstError(index, loss, true, prediction, _picture(raw))

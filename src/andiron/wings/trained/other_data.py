@@ -28,7 +28,7 @@ from andiron.shell.config.schema import Train
 # the facts that define a sample and a target
 DECIDING = (
     "input_shape", "num_classes", "num_outputs", "class_names", "columns", "target_columns",
-    "vocabulary_size", "vocabulary", "context_length", "encoding",
+    "vocabulary_size", "vocabulary", "tokenizer_sha256", "context_length", "encoding",
 )  # fmt: skip
 CSV = "andiron.data.csv"
 MOST_SHOWN = 200  # characters of a value

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from torch import nn
 
 from andiron import errors
-from andiron.plain.token_texts import BYTES, encoded
+from andiron.plain.token_texts import BYTES, Tokenizer, encoded
 from andiron.tasks.language import LanguageModel
 
 
@@ -60,6 +60,9 @@ def _of_text(model: nn.Module) -> LanguageModel:
 
 
 def _texts(tokens: Iterator[int], vocabulary: Sequence[str] | None) -> Iterator[str]:
+    if isinstance(vocabulary, Tokenizer):
+        yield from vocabulary.pieces(tokens)
+        return
     number = BYTES if vocabulary is None else len(vocabulary)
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     for token in tokens:

@@ -1,0 +1,162 @@
+"""Folders of token shards, as `andiron tokenize` writes them, and plain files of tokens.
+
+A shard is a file of tokens, little-endian uint16 or uint32 without a header: the layout of
+`numpy.tofile` and of nanoGPT's `train.bin`, which any program maps by one line. Beside it
+stand the ends of its documents, as int64. The manifest, written last, has their numbers and
+checksums, and the tokenizer's.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import torch
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+from andiron import errors
+from andiron.data.on_disk.stored import StoredArray, StoredFile
+from andiron.data.splitting import fingerprint
+from andiron.disk import files
+
+MANIFEST, TOKENIZER = "manifest.json", "tokenizer.json"
+DTYPES = {"uint16": torch.uint16, "uint32": torch.uint32}
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+FileName = Annotated[str, Field(pattern=r"^[0-9]{5}(\.ends)?\.bin$")]
+Number = Annotated[int, Field(ge=0)]
+SAMPLED, PIECE_BYTES = 64, 4096  # pieces that the fingerprint of a plain file reads
+WHOLE_BYTES = 2**30  # a larger plain file is not read whole for its fingerprint
+
+
+@dataclass(frozen=True)
+class ShardEntry:
+    """A shard on record: its file, and that of the ends of its documents."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    tokens: FileName
+    num_tokens: Number
+    tokens_sha256: Sha256
+    ends: FileName
+    num_documents: Number
+    ends_sha256: Sha256
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The content of manifest.json; `end` is the token after each document, if there is one."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    format: Literal["andiron token shards 1"]
+    dtype: Literal["uint16", "uint32"]
+    vocabulary_size: Annotated[int, Field(ge=1)]
+    end: int | None
+    tokenizer: str  # as it was named
+    tokenizer_sha256: Sha256
+    shards: list[ShardEntry]
+    sources: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The tokens of a shard, and the ends of its documents, if they are known."""
+
+    tokens: StoredArray
+    ends: StoredArray | None
+
+
+@dataclass(frozen=True)
+class Shards:
+    """Shards in their order, with what is known of their tokens."""
+
+    shards: Sequence[Shard]
+    fingerprint: str
+    vocabulary_size: int | None = None
+    end: int | None = None
+    tokenizer: Mapping[str, str] | None = None  # facts: its path and SHA-256
+
+
+def of_path(path: Path, dtype: str = "uint16") -> Shards:
+    """The shards in a folder of `andiron tokenize`, or a plain file of tokens of `dtype`.
+
+    Raises: DataError if a file is missing, malformed, or of another size than on record.
+    """
+    if not path.is_dir():
+        return _of_file(path, dtype)
+    if not (path / MANIFEST).exists():
+        plain = ", ".join(sorted(file.name for file in path.glob("*.bin"))[:5])
+        remedy = f"name one of its files ({plain})" if plain else "write it with andiron tokenize"
+        raise errors.DataError(
+            f"{path}: has no {MANIFEST}, so it is no whole folder of shards; {remedy}"
+        )
+    manifest, checksum = read_manifest(path)
+    dtype, shards = manifest.dtype, list[Shard]()
+    for entry in manifest.shards:
+        tokens = _array(path / entry.tokens, DTYPES[dtype], entry.num_tokens)
+        shards.append(Shard(tokens, _array(path / entry.ends, torch.int64, entry.num_documents)))
+    tokenizer = {
+        "tokenizer_path": str((path / TOKENIZER).absolute()),
+        "tokenizer_sha256": manifest.tokenizer_sha256,
+    }
+    return Shards(shards, checksum, manifest.vocabulary_size, manifest.end, tokenizer)
+
+
+def read_manifest(folder: Path) -> tuple[Manifest, str]:
+    """The manifest of a folder of shards, and its SHA-256. Raises: DataError."""
+    path = folder / MANIFEST
+    try:
+        content = files.read_bytes(path)
+        manifest = TypeAdapter(Manifest).validate_python(files.parsed_json(content))
+    except (OSError, ValueError, ValidationError) as error:
+        raise errors.DataError(
+            f"{path}: is malformed ({errors.one_line(error)[:200]}); write the folder again with "
+            "andiron tokenize"
+        ) from error
+    return manifest, fingerprint.of_texts([content.decode()])
+
+
+def check_checksums(folder: Path) -> int:
+    """The number of files in a folder of shards, all read and equal to the manifest.
+
+    Raises: DataError naming the first file that is missing or another.
+    """
+    manifest, _ = read_manifest(folder)
+    expected = {TOKENIZER: manifest.tokenizer_sha256}
+    for entry in manifest.shards:
+        expected |= {entry.tokens: entry.tokens_sha256, entry.ends: entry.ends_sha256}
+    for name, sha256 in expected.items():
+        if fingerprint.of_file(folder / name) != sha256:
+            raise errors.DataError(
+                f"{folder / name}: has another content than {MANIFEST} records; restore it, or "
+                "write the folder again"
+            )
+    return len(expected)
+
+
+def _array(path: Path, dtype: torch.dtype, number: int) -> StoredArray:
+    file = StoredFile(path)
+    if file.size != number * dtype.itemsize:
+        raise errors.DataError(
+            f"{path}: has {file.size} bytes, where {MANIFEST} records {number * dtype.itemsize}; "
+            "restore it, or write the folder again with andiron tokenize"
+        )
+    return StoredArray(file, path.name, 0, dtype, (number,))
+
+
+def _of_file(path: Path, dtype: str) -> Shards:
+    """One file of tokens, as nanoGPT writes it; its documents are not known."""
+    file, kind = StoredFile(path), DTYPES[dtype]
+    number, rest = divmod(file.size, kind.itemsize)
+    if rest or not number:
+        raise errors.DataError(
+            f"{path}: has {file.size} bytes, which are no tokens of {dtype}; name a file of tokens "
+            "without a header, or another data.dtype"
+        )
+    tokens = StoredArray(file, path.name, 0, kind, (number,))
+    if file.size <= WHOLE_BYTES:
+        return Shards([Shard(tokens, None)], fingerprint.of_file(path))
+    last = file.size - PIECE_BYTES
+    pieces = (file.read(last * place // (SAMPLED - 1), PIECE_BYTES) for place in range(SAMPLED))
+    sampled = fingerprint.of_texts([str(file.size), *(piece.hex() for piece in pieces)])
+    return Shards([Shard(tokens, None)], sampled)
