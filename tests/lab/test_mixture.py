@@ -10,7 +10,7 @@ from andiron import errors
 from andiron.data import ArrayBatcher, ArrayDataset, DataLoader, Splits, torch_dataset
 from andiron.distributed import ALONE, Sliced, World
 from andiron_lab.data.mixture import mixture
-from andiron_lab.data.part_schedule import PLACES, Shares
+from andiron_lab.data.mixing_order import PLACES, Shares
 from refusals import message_of
 
 

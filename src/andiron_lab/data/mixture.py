@@ -23,7 +23,7 @@ from andiron.data.splitting import fingerprint
 from andiron.data.splitting.splits import Splits
 from andiron.ranges import Count, Index, Node, NonNegative, SetName
 from andiron.recording import keep_arguments
-from andiron_lab.data.part_schedule import Shares
+from andiron_lab.data.mixing_order import Shares
 
 MOST_LISTED = 2**17  # samples of a part whose order is a tensor
 PLACE = "tokenizer_path"  # the fact that may differ: its file is compared by SHA-256

@@ -18,14 +18,13 @@ from andiron import errors
 from andiron.data.on_disk.stored import StoredArray, StoredFile
 from andiron.data.splitting import fingerprint
 from andiron.disk import files
+from andiron_lab.data import large_file
 
 MANIFEST, TOKENIZER = "manifest.json", "tokenizer.json"
 DTYPES = {"uint16": torch.uint16, "uint32": torch.uint32}
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 FileName = Annotated[str, Field(pattern=r"^[0-9]{5}(\.ends)?\.bin$")]
 Number = Annotated[int, Field(ge=0)]
-SAMPLED, PIECE_BYTES = 64, 4096  # pieces that the fingerprint of a plain file reads
-WHOLE_BYTES = 2**30  # a larger plain file is not read whole for its fingerprint
 
 
 @dataclass(frozen=True)
@@ -154,9 +153,4 @@ def _of_file(path: Path, dtype: str) -> Shards:
             "without a header, or another data.dtype"
         )
     tokens = StoredArray(file, path.name, 0, kind, (number,))
-    if file.size <= WHOLE_BYTES:
-        return Shards([Shard(tokens, None)], fingerprint.of_file(path))
-    last = file.size - PIECE_BYTES
-    pieces = (file.read(last * place // (SAMPLED - 1), PIECE_BYTES) for place in range(SAMPLED))
-    sampled = fingerprint.of_texts([str(file.size), *(piece.hex() for piece in pieces)])
-    return Shards([Shard(tokens, None)], sampled)
+    return Shards([Shard(tokens, None)], large_file.checksum_of([path])[0])

@@ -92,7 +92,7 @@ def tokenize(
     Raises: DataError for a file that cannot be read or is no text, or an unknown tokenizer or end;
     OutputError if the folder exists.
     """
-    named, model = _tokenizer(tokenizer)
+    named, content, model = _tokenizer(tokenizer)
     texts = tokenizer_texts.TokenizerTexts(model)
     end_token = _end(model, end)
     model.encode_special_tokens = True  # in a text they are text
@@ -101,7 +101,6 @@ def tokenize(
         folder.mkdir(parents=True)
     except FileExistsError as error:
         raise errors.OutputError(f"{folder}: exists already; name another folder") from error
-    content = model.to_str().encode()
     files.write(folder / TOKENIZER, content)
     writer, records = ShardWriter(folder, dtype, shard_tokens), list[dict[str, Any]]()
     for path in sources:
@@ -121,17 +120,19 @@ def tokenize(
     return manifest
 
 
-def _tokenizer(name: str) -> tuple[str, Any]:
-    """The name of a tokenizer, and itself."""
+def _tokenizer(name: str) -> tuple[str, bytes, Any]:
+    """The name of a tokenizer, its tokenizer.json, and itself."""
     path = Path(name)
     if path.is_dir():
         path = path / TOKENIZER
     if path.exists() or path.suffix == ".json":
-        return str(path), tokenizer_texts.parsed(path)
+        model = tokenizer_texts.parsed(path)
+        return str(path), path.read_bytes(), model
     from tokenizers import Tokenizer
 
     try:
-        return name, Tokenizer.from_pretrained(name)
+        model = Tokenizer.from_pretrained(name)
+        return name, model.to_str().encode(), model
     except Exception as error:  # the package raises no other class
         raise errors.DataError(
             f"--tokenizer {name}: is neither a file nor a name on the Hugging Face Hub "
