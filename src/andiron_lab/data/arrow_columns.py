@@ -105,13 +105,12 @@ class Lengthy:
         lengths = (bounds[:, 1] - bounds[:, 0]) * item
         pieces = spans.read(rows.files, rows.numbers, begins, lengths)
         if self.dtype is None:
-            make = CONTENTS[str(self.kind)]
-            return [make(pieces.piece(n, length)) for n, length in enumerate(lengths.tolist())]
+            return [*map(CONTENTS[str(self.kind)], pieces.views(lengths))]
         if self.length is not None and (lengths == self.length * item).all():
             content = torch.from_numpy(pieces.rows(self.length * item))
             return content.view(self.dtype).view(len(begins), self.length)
         return [
-            torch.frombuffer(bytearray(pieces.piece(n, length)), dtype=self.dtype)
-            if length else torch.empty(0, dtype=self.dtype)
-            for n, length in enumerate(lengths.tolist())
+            torch.frombuffer(bytearray(view), dtype=self.dtype) if len(view)
+            else torch.empty(0, dtype=self.dtype)
+            for view in pieces.views(lengths)
         ]  # fmt: skip

@@ -114,10 +114,9 @@ class ArrowDataset:
             ])  # fmt: skip
         if isinstance(values, Tensor):
             return self._checked(name, values, rows)
-        return [
-            self._checked(name, value, row[None]) if isinstance(value, Tensor) else value
-            for value, row in zip(values, rows, strict=True)
-        ]
+        if not isinstance(values[0], Tensor):  # bytes and texts
+            return values
+        return [self._checked(name, *pair) for pair in zip(values, rows[:, None], strict=True)]
 
     def _checked(self, name: str, values: Tensor, rows: Tensor) -> Tensor:
         portable = self._portable(name, values)

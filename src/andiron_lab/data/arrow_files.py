@@ -170,7 +170,7 @@ def _check_whole(array: Any) -> None:
 
 
 def _keep_categories(categories: dict[str, Any], name: str, array: Any) -> None:
-    """Keeps the categories of a column; those of all record batches are numbered alike."""
+    """Keeps the categories of a column, which all record batches number alike."""
     values = getattr(array, "dictionary", None)
     if values is not None and not values.equals(categories.setdefault(name, values)):
         raise arrow_types.NotReadError(

@@ -27,10 +27,13 @@ class Pieces:
             return self.content.reshape(number, length)
         return self.content[self.begins[:, None] + np.arange(length)]
 
-    def piece(self, number: int, length: int) -> memoryview:
-        """One piece, not copied."""
-        begin = int(self.begins[number])
-        return self.content.data[begin : begin + length]
+    def views(self, lengths: Places) -> list[memoryview]:
+        """The pieces, of these lengths, not copied."""
+        buffer, ends = self.content.data, self.begins + lengths
+        return [
+            buffer[begin:end]
+            for begin, end in zip(self.begins.tolist(), ends.tolist(), strict=True)
+        ]
 
 
 def read(
