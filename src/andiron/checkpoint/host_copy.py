@@ -37,19 +37,17 @@ def copied(checkpoint: Checkpoint, state: dict[str, Any]) -> HostCopy:
     From a GPU the copy is only started; later work in the same stream runs after it.
     """
     copies: dict[str, Tensors] = {}
-    pairs: dict[bool, list[tuple[Tensor, Tensor]]] = {False: [], True: []}  # by `is_cuda`
+    sources: list[Tensor] = []
     for file, tensors in contents.tensors_by_file(checkpoint).items():
-        copies[file] = {}
-        for name, tensor in tensors.items():
-            memory = copies[file][name] = torch.empty(
-                tensor.shape, dtype=tensor.dtype, device="cpu", pin_memory=tensor.is_cuda
-            )
-            pairs[tensor.is_cuda].append((memory, tensor.detach()))
-    for is_cuda, of_kind in pairs.items():
-        if of_kind:  # one call: a thousand small copies would each cost their own
-            targets, sources = zip(*of_kind, strict=True)
-            private_torch.foreach_copy_(targets, sources, non_blocking=is_cuda)
-    devices = {tensor.device for _, tensor in pairs[True]}
+        copies[file] = {
+            name: torch.empty(t.shape, dtype=t.dtype, device="cpu", pin_memory=t.is_cuda)
+            for name, t in tensors.items()
+        }
+        sources += map(Tensor.detach, tensors.values())
+    targets = [memory for tensors in copies.values() for memory in tensors.values()]
+    if targets:  # one call: a thousand small copies would each cost their own
+        private_torch.foreach_copy_(targets, sources, non_blocking=True)
+    devices = {tensor.device for tensor in sources if tensor.is_cuda}
     # training keeps changing the state: it is copied by the encoder that will write it
     plain = json.loads(json.dumps(state))
     copy = replace(contents.from_files(copies, plain), frozen=checkpoint.frozen)

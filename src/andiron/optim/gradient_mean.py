@@ -129,17 +129,11 @@ class SlicedMean:
     """
 
     def __init__(
-        self,
-        world: World,
-        model: nn.Module,
-        size: Callable[[Any], int] = lambda batch: 1,
-        is_sharded: bool = False,  # the gradients are added up elsewhere
+        self, world: World, model: nn.Module, size: Callable[[Any], int] = lambda batch: 1
     ):
         self._world, self._model, self._size = world, model, size
         self._statistics = RunningStatistics(model)
-        trained = {
-            name: p for name, p in model.named_parameters() if p.requires_grad and not is_sharded
-        }
+        trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
         self._layout: dict[str, Tensor] = {**trained, **self._statistics.tensors}
         self._exchange = EarlyExchange(world, trained)
         self._early: Weight | None = None  # of the step whose gradients are added up early

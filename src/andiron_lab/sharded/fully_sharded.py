@@ -44,10 +44,12 @@ ELEMENTWISE = {
 class FullySharded:
     """Shards a model over the processes of `world`; `device` has this process's parts.
 
-    Raises: ConfigError for trainable parameters outside of the network.
+    Raises: ConfigError for one process, or parameters outside of the network.
     """
 
     def __init__(self, model: nn.Module, world: World, device: torch.device):
+        if world.size == 1:  # torch then copies gradients, without their weights
+            raise errors.ConfigError(["strategy=fsdp: needs several processes; start torchrun"])
         self._world, self._place = world, StepPlace()
         network: Any = network_of(model)
         held = {*network.parameters()}

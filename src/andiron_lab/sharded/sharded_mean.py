@@ -32,7 +32,7 @@ class ShardedMean:
         sums: Sequence[BlockSum],
     ):
         self._world, self._model, self._place, self._sums = world, model, place, sums
-        self._rest = SlicedMean(world, model, size, is_sharded=True)
+        self._rest = SlicedMean(world, _WithoutParameters(model), size)
         self._has_weight = False  # whether the step has called `backward` with a weight
         self._gradients: list[Gradients] = []  # of the last step, or without slices of all
         for block in sums:
@@ -124,3 +124,19 @@ class ShardedMean:
     def by_batch(self, items: list[Any]) -> list[Any]:
         """For each micro-batch, the items of its slices."""
         return self._rest.by_batch(items)
+
+
+class _WithoutParameters(nn.Module):
+    """The modules of a model, for what is added up beside the gradients."""
+
+    def __init__(self, model: nn.Module):
+        super().__init__()
+        self.model = model
+
+    def named_parameters(self, *_: Any, **__: Any) -> Iterator[tuple[str, nn.Parameter]]:
+        """None: blocks add up their gradients."""
+        return iter(())
+
+    def parameters(self, recurse: bool = True) -> Iterator[nn.Parameter]:
+        """The parameters of the model, which are on its device."""
+        return self.model.parameters(recurse)
