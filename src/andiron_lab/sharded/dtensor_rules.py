@@ -8,7 +8,6 @@ whole tensor, computed by one process, so that its bits do not depend on their n
 
 import functools
 import operator
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -17,6 +16,8 @@ from torch.distributed.tensor import DTensor
 from torch.nn import functional
 
 from andiron.distributed import World
+from andiron_lab.sharded import whole_norms
+from andiron_lab.sharded.divided_rows import bounds, like, part, rows
 
 aten = torch.ops.aten
 ELEMENTWISE = (
@@ -27,6 +28,10 @@ ELEMENTWISE = (
 # torch's own rules for single operations stand there too; nothing public replaces a rule
 TABLE: Any = operator.attrgetter("_op_dispatcher._custom_op_handlers")
 LANES = 64  # a multiple of the elements that any CPU computes at once
+REFUSED = (
+    "bernoulli", "bernoulli_", "exponential_", "native_dropout", "rand_like", "randint_like",
+    "randn_like", "select", "slice", "uniform_",
+)  # fmt: skip
 KERNELS = "_fused_adam_", "_fused_adamw_", "_fused_sgd_", "_fused_adagrad_"
 
 
@@ -42,10 +47,13 @@ def install(world: World) -> None:
         table.update(dict.fromkeys(_overloads(f"_foreach_{name}"), on_parts))
     for kernel in KERNELS:
         table.update(dict.fromkeys(_overloads(kernel), on_parts))
+    for name in REFUSED:
+        table.update(dict.fromkeys(_overloads(name), _refused))
+    table[aten.normal_.default] = functools.partial(_normal, world)
     table[aten.copy_.default] = functools.partial(_copied, world)
     table[aten._foreach_copy_.default] = functools.partial(_all_copied, world)
-    table[aten._foreach_norm.Scalar] = functools.partial(_norms, world)
-    table[aten.linalg_vector_norm.default] = functools.partial(_norm, world)
+    table[aten._foreach_norm.Scalar] = functools.partial(whole_norms.norms, world)
+    table[aten.linalg_vector_norm.default] = functools.partial(whole_norms.norm, world)
     table[aten._amp_foreach_non_finite_check_and_unscale_.default] = functools.partial(
         _checked, world
     )
@@ -55,22 +63,6 @@ def _overloads(name: str) -> list[Any]:
     packet = getattr(aten, name, None)
     overloads = packet.overloads() if packet else ()
     return [getattr(packet, overload) for overload in overloads if "out" not in overload]
-
-
-def part(tensor: Any) -> Any:
-    """The rows of this process, in the same memory; other values as they are."""
-    if not isinstance(tensor, DTensor):
-        return tensor
-    with torch.no_grad():
-        return tensor.to_local()
-
-
-def like(value: Tensor, whole: DTensor) -> DTensor:
-    """Rows of this process as a part of a tensor that is divided like `whole`."""
-    return DTensor.from_local(
-        value, whole.device_mesh, whole.placements, run_check=False,
-        shape=whole.shape, stride=whole.stride(),
-    )  # fmt: skip
 
 
 class _Lanes:
@@ -143,19 +135,45 @@ def _on_part(
 ) -> Any:
     """An elementwise operation on a tensor and others of its shape, or numbers."""
     first = next(value for value in arguments if isinstance(value, DTensor))
-    for value in arguments:
-        if isinstance(value, Tensor) and value.dim() and not (
-            isinstance(value, DTensor) and value.shape == first.shape
-        ):
-            raise NotImplementedError(
-                f"strategy=fsdp: {operation} of {[*value.shape]} and {[*first.shape]}"
-            )
+    given = [_divided(value, first, world) for value in arguments]
     lanes = _Lanes(world)
-    made = operation(*map(lanes.of, arguments), **options)
+    is_aligned = all(v.shape == first.shape for v in given if isinstance(v, DTensor))
+    made = operation(*map(lanes.of if is_aligned else part, given), **options)
     if str(operation).split(".")[1].endswith("_"):
         lanes.end()
         return arguments[0]
-    return lanes.rows(made, first)
+    return lanes.rows(made, first) if is_aligned else like(made, first)
+
+
+def _divided(value: Any, first: DTensor, world: World) -> Any:
+    """An operand with its rows divided like `first`, the largest one.
+
+    Raises: NotImplementedError for an operand without the rows of `first`.
+    """
+    if not isinstance(value, Tensor) or not value.dim():
+        return value
+    if value.dim() == first.dim() and len(value) == len(first):
+        if not isinstance(value, DTensor) and value.shape == first.shape:
+            return like(rows(value, world).contiguous(), first)
+        if isinstance(value, DTensor) and value.placements == first.placements:
+            return value
+    shapes = f"{[*value.shape]} and {[*first.shape]}"
+    raise NotImplementedError(f"strategy=fsdp: no operation on parts of {shapes}")
+
+
+def _normal(
+    world: World, operation: Any, arguments: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """Normal numbers drawn as for the whole tensor, of which each process keeps its rows."""
+    target, *more = arguments
+    whole = torch.empty(target.shape, dtype=target.dtype, device=target.device)
+    part(target).copy_(rows(operation(whole, *more, **options), world))
+    return target
+
+
+def _refused(operation: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Operations that would draw the same numbers in each process, or write into a copy."""
+    raise NotImplementedError(f"strategy=fsdp: {operation} of a parameter or its gradient")
 
 
 def _copied(
@@ -166,7 +184,7 @@ def _copied(
     if isinstance(source, DTensor) and not isinstance(target, DTensor):
         source = source.full_tensor()
     elif isinstance(target, DTensor) and not isinstance(source, DTensor) and source.dim():
-        source = rows(source, target, world)
+        source = rows(source, world)
     operation(part(target), part(source), *more, **options)
     return target
 
@@ -178,92 +196,6 @@ def _all_copied(
     for target, source in zip(targets, sources, strict=True):
         _copied(world, aten.copy_.default, (target, source, *more), options)
     return None
-
-
-def rows(whole: Tensor, divided: DTensor, world: World) -> Tensor:
-    """The rows of a whole tensor that this process holds of `divided`."""
-    first, last = bounds(len(whole), world)[world.rank]
-    return whole[first:last]
-
-
-def bounds(length: int, world: World) -> list[tuple[int, int]]:
-    """The first row of each process and the row after its last, as in `torch.chunk`."""
-    size = -(-length // world.size)
-    return [
-        (min(size * rank, length), min(size * (rank + 1), length)) for rank in range(world.size)
-    ]
-
-
-def _norm(
-    world: World, operation: Any, arguments: tuple[Any, ...], options: dict[str, Any]
-) -> Tensor:
-    """The norm of all elements of one tensor."""
-    tensor, *more = arguments
-    if more[1:] and more[1] is not None or options.get("dim") is not None:
-        raise NotImplementedError("strategy=fsdp: a norm over some dimensions of a parameter")
-    return _norms(world, operation, ([tensor], *more[:1]), options)[0]
-
-
-def _norms(
-    world: World, operation: Any, arguments: tuple[Any, ...], options: dict[str, Any]
-) -> list[Tensor]:
-    """The norm of each tensor, equal bits in every process.
-
-    With `slices` the bits of torch's norm of the whole tensor, which one process computes.
-    """
-    tensors, order = arguments[0], arguments[1] if len(arguments) > 1 else options.get("ord", 2)
-    device = tensors[0].device
-    norms = torch.zeros(len(tensors), dtype=tensors[0].dtype, device=device)
-    if world.slices is None and order == 2:
-        for place, tensor in enumerate(tensors):
-            divided = isinstance(tensor, DTensor)
-            own = torch.linalg.vector_norm(part(tensor), dtype=torch.float32)
-            norms[place] = own.square() if divided or world.rank == 0 else 0.0
-        _add(norms, world)
-        return [*norms.sqrt()]
-    divided = [place for place, tensor in enumerate(tensors) if isinstance(tensor, DTensor)]
-    for place, whole in _wholes([tensors[place] for place in divided], world):
-        norms[divided[place]] = torch.linalg.vector_norm(whole, order)
-    if world.rank == 0:
-        for place in {*range(len(tensors))}.difference(divided):
-            norms[place] = torch.linalg.vector_norm(tensors[place], order)
-    _add(norms, world)
-    return [*norms]
-
-
-def _wholes(tensors: Sequence[Tensor], world: World) -> Iterator[tuple[int, Tensor]]:
-    """The places and tensors of which this process computes the norm, whole.
-
-    `size` tensors are exchanged at a time, each to the process that has its place among them.
-    """
-    for dtype in dict.fromkeys(tensor.dtype for tensor in tensors):
-        of_dtype = [place for place, tensor in enumerate(tensors) if tensor.dtype == dtype]
-        for start in range(0, len(of_dtype), world.size):
-            places = of_dtype[start : start + world.size]
-            whole = _exchanged([tensors[place] for place in places], world)
-            if whole is not None:
-                yield places[world.rank], whole
-
-
-def _exchanged(tensors: Sequence[Tensor], world: World) -> Tensor | None:
-    """Sends the parts of each tensor to the process of its place; the whole one of this process."""
-    own, rank = [*map(part, tensors)], world.rank
-    sent = [tensor.numel() for tensor in own] + [0] * (world.size - len(own))
-    received = [0] * world.size
-    if rank < len(own):
-        shape = tensors[rank].shape
-        of_row = shape[1:].numel()
-        received = [(last - first) * of_row for first, last in bounds(shape[0], world)]
-    memory = own[0].new_empty(sum(received))
-    flat = torch.cat([tensor.reshape(-1) for tensor in own])
-    with world.explained():
-        torch.distributed.all_to_all_single(memory, flat, received, sent)
-    return memory.view(shape) if rank < len(own) else None
-
-
-def _add(values: Tensor, world: World) -> None:
-    with world.explained():
-        torch.distributed.all_reduce(values)
 
 
 def _checked(
