@@ -15,6 +15,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ from torch.distributed.fsdp import fully_shard  # noqa: E402
 from torch.distributed.tensor import DTensor  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
-from andiron.data import ArrayDataset, DataLoaderBuilder, TextBatcher  # noqa: E402
+from andiron.data import ArrayDataset, DataLoaderBuilder  # noqa: E402
+from andiron.data.on_disk.text_file import TextBatcher  # noqa: E402
 from andiron.distributed import World  # noqa: E402
 from andiron.learner import LearnerBuilder  # noqa: E402
 from andiron.models import GPT  # noqa: E402
@@ -66,11 +68,12 @@ def of_learner(world: World, device: torch.device, options: argparse.Namespace) 
     builder = LearnerBuilder(None, num_epochs=1).renderer(None).world(world).unrecorded()
     times = []
     optimizer = Optimizer(torch.optim.AdamW, task)
-    with builder.devices([device]).build(task, optimizer, 1e-3) as learner:
-        with learner.training(train):
-            for batches in learner.batches_of_epoch(train):
-                times.append(timed(lambda: learner.update(batches, train), device))  # noqa: B023
-            put_memory(options, device)
+    with (
+        builder.devices([device]).build(task, optimizer, 1e-3) as learner, learner.training(train)
+    ):
+        for batches in learner.batches_of_epoch(train):
+            times.append(timed(partial(learner.update, batches, train), device))
+        put_memory(options, device)
     return times
 
 

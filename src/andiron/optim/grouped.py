@@ -144,9 +144,9 @@ class GroupedOptimizer:
         Raises: ValueError if a peak is unknown.
         """
         for optimizer, groups in self._owned.items():
-            if optimizer.needs_rate:
+            if optimizer.held.needs_rate:
                 peaks = (peak_rate(group.schedule or schedule, num_updates) for group in groups)
-                optimizer.expect([peak * g.lr_scale for peak, g in zip(peaks, groups)])
+                optimizer.held.expect([peak * g.lr_scale for peak, g in zip(peaks, groups)])
 
     def thaw(self, updates: int) -> None:
         """Unfreezes the groups whose `frozen_updates` are over."""

@@ -90,7 +90,7 @@ class Optimizer:
         self._groups = groups
         # the owned parameters
         self.parameters = {name: parameter for group in groups for name, parameter in group.items()}
-        self.kind, self._held = held.kind, held
+        self.kind, self.held = held.kind, held
         self._model: nn.Module = model
         self.name, self.is_own = held.name, held.is_own
         self.takes_sparse_gradients = issubclass(held.kind, torch.optim.SparseAdam)
@@ -100,26 +100,9 @@ class Optimizer:
         self._trained: dict[str, Tensor] | None = None
 
     @property
-    def needs_rate(self) -> bool:
-        """Whether `expect`, or the first step, constructs the class again."""
-        return self._held.needs_rate
-
-    def expect(self, rates: Sequence[float]) -> None:
-        """Constructs a class of another package with the highest rate of each group."""
-        self._held.expect(rates)
-
-    @property
     def options(self) -> dict[str, Any]:
         """The constructor's options at the start, of the first group."""
-        return self.options_of(0)
-
-    def options_of(self, number: int) -> dict[str, Any]:
-        """The constructor's options at the start, of a group."""
-        return self._held.options(number)
-
-    def option_slots(self, number: int) -> set[str]:
-        """The slots of a group's numeric options, which may change between steps."""
-        return self._held.slots.option_slots(number)
+        return self.held.options(0)
 
     def number_of(self, name: str) -> int:
         """The number of a parameter's group."""
@@ -148,7 +131,7 @@ class Optimizer:
         self._check_left("a step inside `evaluated` would be lost with its weights on exit")
         if not gradients:
             return model
-        held, groups = self._held, self._groups
+        held, groups = self.held, self._groups
         rates: Sequence[float] = lr if isinstance(lr, list) else [lr] * len(groups)
         rates = held.step.set_rates(rates) if held.is_own else held.set_rates(rates)
         is_whole = gradients.keys() == self.parameters.keys()
@@ -216,7 +199,7 @@ class Optimizer:
         For most optimizers they are the stepped weights. On exit those are restored bit for bit.
         Nested contexts change nothing.
         """
-        is_begun = self.has_evaluation_weights and self._held.inner.state
+        is_begun = self.has_evaluation_weights and self.held.inner.state
         if not is_begun or self._trained is not None:
             yield
             return
@@ -224,10 +207,10 @@ class Optimizer:
             name: parameter.detach().clone() for name, parameter in self.parameters.items()
         }
         try:
-            self._held.inner.eval()
+            self.held.inner.eval()
             yield
         finally:
-            self._held.inner.train()
+            self.held.inner.train()
             # the optimizer's own arithmetic would round
             model_weights.copy(self._trained, self.parameters)
             self._trained = None
@@ -252,7 +235,7 @@ class Optimizer:
         the stepped weights are part of the state.
         Raises: ConfigError naming what no checkpoint can hold.
         """
-        state = self._held.flat()
+        state = self.held.flat()
         if self.has_evaluation_weights:
             weights = self._trained or self.parameters
             state |= {f"{name}/{TRAINED}": tensor.detach() for name, tensor in weights.items()}
@@ -277,5 +260,5 @@ class Optimizer:
                 f"{', '.join(missing)}; the model's file has others, for evaluation: load a state "
                 "that this class saved"
             )
-        self._held.load({key: state[key] for key in state if not key.endswith(f"/{TRAINED}")})
+        self.held.load({key: state[key] for key in state if not key.endswith(f"/{TRAINED}")})
         model_weights.copy(trained, self.parameters)

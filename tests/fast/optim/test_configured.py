@@ -286,13 +286,13 @@ def test_groups_of_one_class_of_another_package_are_one_object():
     rates = "+param_groups.head={match:{tag:last},exclude:{rank:1},lr_scale:0.5}"
     groups = built("optimizer=lion", "param_groups=no_decay", rates).groups
     (optimizer,) = {group.optimizer for group in groups.values()}
-    held = optimizer._held
+    held = optimizer.held
     assert [groups[name].number for name in ("base", "no_decay", "head")] == [0, 1, 2]
     assert [len(group["params"]) for group in held.inner.param_groups] == [2, 3, 1]
     assert {name: group.options["weight_decay"] for name, group in groups.items()} == {
         "base": 0.0, "no_decay": 0.0, "head": 0.0
     }  # fmt: skip
-    optimizer.expect([0.1, 0.1, 0.05])
+    optimizer.held.expect([0.1, 0.1, 0.05])
     assert [group["lr"] for group in held.inner.param_groups] == [0.1, 0.1, 0.05]
 
 

@@ -66,12 +66,12 @@ def trained(kind, options, *, may_fuse, skipped=(), dtype=torch.float32, lr=lr_a
 def made(kind, options, model, may_fuse, public_steps):
     """An optimizer that notes each of its public steps in a list."""
     optimizer = Optimizer(kind, model, **options)
-    if optimizer.needs_rate:
-        optimizer.expect([0.1])
+    if optimizer.held.needs_rate:
+        optimizer.held.expect([0.1])
     if not may_fuse:
-        optimizer._held.step.by_kernel = lambda *given: False
-    public_step = optimizer._held.step.plain
-    optimizer._held.step.plain = lambda *given: (public_steps.append(1), public_step(*given))
+        optimizer.held.step.by_kernel = lambda *given: False
+    public_step = optimizer.held.step.plain
+    optimizer.held.step.plain = lambda *given: (public_steps.append(1), public_step(*given))
     return optimizer
 
 

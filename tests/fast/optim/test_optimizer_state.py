@@ -125,7 +125,7 @@ def test_numbers_and_lists_of_a_state_have_names_that_tell_which_they_are() -> N
         key: tensor.item() for key, tensor in state.items() if key.endswith(("number", "length"))
     } == {
         "weight/func_evals:number": 2, "weight/n_iter:number": 2, "weight/t:number": 0.1,
-        "weight/prev_loss:number": optimizer._held.inner.state[model.weight]["prev_loss"],
+        "weight/prev_loss:number": optimizer.held.inner.state[model.weight]["prev_loss"],
         "weight/old_dirs:length": 1, "weight/old_stps:length": 1, "weight/ro:length": 1,
         "weight/al:length": 3,
     }  # fmt: skip

@@ -153,7 +153,7 @@ def test_100_updates_equal_the_plain_loop_including_the_state(name: str) -> None
     train_plainly(expected, plain, range(100))
     assert differing(model.state_dict(), network(name).state_dict()) == model.state_dict().keys()
     assert differing(model.state_dict(), expected.state_dict()) == set()
-    assert state_within(optimizer._held.inner, model) == state_within(plain, expected)
+    assert state_within(optimizer.held.inner, model) == state_within(plain, expected)
 
 
 @each_optimizer
@@ -177,7 +177,7 @@ def test_going_on_from_files_in_a_fresh_optimizer_is_never_having_stopped(
     train(resumed, by_resumed, range(30, 60))
     assert differing(resumed.state_dict(), straight.state_dict()) == set()
     assert differing(by_resumed.state_dict(), by_straight.state_dict()) == set()
-    inner = (optimizer._held.inner for optimizer in (by_resumed, by_straight))
+    inner = (optimizer.held.inner for optimizer in (by_resumed, by_straight))
     assert state_within(next(inner), resumed) == state_within(next(inner), straight)
 
 

@@ -62,7 +62,8 @@ def _slot_problems(optimizer: Optimizer, state: Tensors) -> Iterator[str]:
         number, parameter = optimizer.number_of(name), optimizer.parameters[name]
         slots = after_step(number, parameter.shape, parameter.dtype, parameter.device)
         expected |= {f"{name}/{other}": slot for other, slot in slots.items()}
-        if slot in optimizer.option_slots(number) if slot.startswith(GROUP) else not slots:
+        options = optimizer.held.slots.option_slots(number)
+        if slot in options if slot.startswith(GROUP) else not slots:
             expected[key] = tensor
         yield from _count_problems(key, slot.removeprefix(GROUP), tensor)
     yield from model_weights.differences(state, expected)
@@ -93,7 +94,7 @@ def _slots_after_step(
     ones = torch.ones(shape, dtype=dtype, device=device)
     model = nn.Module()
     model.register_parameter("parameter", nn.Parameter(ones))
-    stepped = Optimizer(optimizer.kind, model, **optimizer.options_of(number))
+    stepped = Optimizer(optimizer.kind, model, **optimizer.held.options(number))
     stepped.step(1.0, model, Gradients({"parameter": ones.clone()}, model))
     slots = stepped.state_dict().items()
     return {key.rpartition("/")[2]: tensor.to("meta") for key, tensor in slots}

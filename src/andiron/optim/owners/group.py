@@ -37,7 +37,7 @@ class Group:
     @property
     def options(self) -> dict[str, Any]:
         """The options of the group in its optimizer; {} if it is frozen."""
-        return self.optimizer.options_of(self.number) if self.optimizer else {}
+        return self.optimizer.held.options(self.number) if self.optimizer else {}
 
 
 def part_of(gradients: Gradients, groups: Iterable[Group]) -> Gradients:
