@@ -85,12 +85,13 @@ def of_bare_loop(world: World, device: torch.device, options: argparse.Namespace
     fully_shard(module)
     optimizer = torch.optim.AdamW(module.parameters(), lr=1e-3, fused=True)
     times = []
-    for sequences in tokens().to(device).split(BATCH):
+    for sequences in torch.split(tokens().to(device), BATCH):
         part = sequences.chunk(world.size)[world.rank]
 
         def update(part: torch.Tensor = part) -> None:
             logits = module(part[:, :-1])
-            functional.cross_entropy(logits.flatten(0, 1), part[:, 1:].flatten()).backward()
+            loss: Any = functional.cross_entropy(logits.flatten(0, 1), part[:, 1:].flatten())
+            loss.backward()
             optimizer.step()
             optimizer.zero_grad()
 

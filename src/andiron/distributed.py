@@ -39,11 +39,11 @@ class Reports(Protocol):
 class Sharding(Protocol):
     """The parts that each process holds of parameters, gradients and optimizer state."""
 
-    def reduction(self, model: Any, size: Callable[[Any], int]) -> Any:
+    def reduction(self, model: Any, size: Any) -> Any:
         """The reduction of one update, as `optim.gradient_mean` has it."""
 
-    def problems(self, optimizer: Any) -> list[str]:
-        """A line for each optimizer whose step would be wrong with parts."""
+    def check(self, optimizer: Any) -> None:
+        """Raises: ConfigError for an optimizer whose step would be wrong with parts."""
 
     def whole(self, value: Any) -> Any:
         """The value with whole tensors, in the memory of rank 0's host."""

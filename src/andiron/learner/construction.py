@@ -123,8 +123,8 @@ def construct(
         schedule = from_value(lr)
     if not isinstance(optimizer, GroupedOptimizer):
         optimizer = GroupedOptimizer.of(optimizer, model)
-    if (sharding := chosen.world.sharding) and (problems := sharding.problems(optimizer)):
-        raise errors.ConfigError(problems)
+    if chosen.world.sharding:
+        chosen.world.sharding.check(optimizer)
     _check_checkpoints(chosen)
     _check_metrics(chosen, optimizer, schedule)
     state = _state(chosen, model, optimizer, schedule)

@@ -69,6 +69,7 @@ class MetricLog:
         self.history = History([*train_metrics, *chain(*set_metrics.values())])
         self.progress = Progress(num_epochs=0)
         self.throughput = Throughput(device, world)
+        self._device = device
         self._stops_at_nonfinite = stops_at_nonfinite
         self._trace = trace
         self.answers = answers
@@ -179,14 +180,12 @@ class MetricLog:
             "writers": self.writers.positions(),
         }, tensors
 
-    def load_state_dict(
-        self, plain: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
-    ) -> None:
+    def load_state_dict(self, plain: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         """Continues from a saved state; the writers keep their positions.
 
         Raises: ValueError if other metrics were measured.
         """
-        self.train_tally.load_state_dict(plain["tally"], tensors, device)
+        self.train_tally.load_state_dict(plain["tally"], tensors, self._device)
         batches, updates = plain["window"]
         latest = copy.deepcopy(plain["latest"])
         self.progress = replace(

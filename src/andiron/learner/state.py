@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from andiron import errors, randomness
@@ -129,9 +128,8 @@ class LearnerState:
         state = state_trees.decoded_parts(state, saved.metrics, saved.place(contents.STATE))
         self._check(saved, state)
         self.optimizer.continue_from(state)
-        device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
         windows = {n: t for n, t in saved.metrics.items() if not n.startswith(state_trees.PREFIX)}
-        self.metric_log.load_state_dict(state["metric_log"], windows, device)
+        self.metric_log.load_state_dict(state["metric_log"], windows)
         self.model.load_state_dict(saved.model)
         # after the model: it may train other weights
         self.optimizer.load_state_dict(saved.optimizer)

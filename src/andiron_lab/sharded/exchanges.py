@@ -46,7 +46,7 @@ class BlockGather(_Memory):
         gather = torch.distributed.all_gather_into_tensor
         with self._world.explained():
             work = gather(output_tensor, input_tensor, group=group, async_op=async_op)
-        return work and _Explained(work, self._world)
+        return None if work is None else _Explained(work, self._world)
 
 
 class _Explained:

@@ -6,7 +6,7 @@ copies of the model or parts.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from torch.distributed.tensor import DTensor
 
 from andiron import errors
 from andiron.checkpoint.contents import Checkpoint
-from andiron.data import DataLoader
+from andiron.data import Splits
 from andiron.distributed import World
 from andiron.optim import GroupedOptimizer
 from andiron.protocols import network_of
@@ -78,15 +78,17 @@ class FullySharded:
         """The reduction of one update."""
         return ShardedMean(self._world, model, size, self._place, self._sums)
 
-    def problems(self, optimizer: GroupedOptimizer) -> list[str]:
-        """A line for each optimizer whose step does not treat every element alike."""
-        own = sorted(name.rpartition(".")[2] for name in ELEMENTWISE)
-        return [
+    def check(self, optimizer: GroupedOptimizer) -> None:
+        """Raises: ConfigError for an optimizer whose step does not treat every element alike."""
+        known = ", ".join(sorted(name.rpartition(".")[2] for name in ELEMENTWISE))
+        problems = [
             f"optimizer: {owner.name} is not known to step every element alike, and strategy=fsdp "
-            f"gives it parts of parameters; choose one of {', '.join(own)}, or strategy=ddp"
+            f"gives it parts of parameters; choose one of {known}, or strategy=ddp"
             for owner in optimizer.optimizers
             if owner.name not in ELEMENTWISE
         ]
+        if problems:
+            raise errors.ConfigError(problems)
 
     def whole(self, value: Any) -> Any:
         """The value with whole tensors, in the memory of rank 0's host, one after the other."""
@@ -117,7 +119,7 @@ class FullySharded:
         """A checkpoint with this process's parts of the optimizer's state."""
         parts = {}
         for key, value in saved.optimizer.items():
-            parameter = parameters.get(key.rpartition("/")[0])
+            parameter: Any = parameters.get(key.rpartition("/")[0])
             is_divided = isinstance(parameter, DTensor) and value.shape == parameter.shape
             parts[key] = self._part(value, parameter) if is_divided else value
         return replace(saved, optimizer=parts)
@@ -146,14 +148,12 @@ def blocks(network: nn.Module) -> dict[str, nn.Module]:
     return chosen
 
 
-def shard_configured(
-    model: nn.Module, loaders: Sequence[DataLoader], config: Train, world: World
-) -> None:
+def shard_configured(model: nn.Module, splits: Splits, config: Train, world: World) -> None:
     """Shards the model of a configured run.
 
     Raises: ConfigError for options and data that would be wrong with parts.
     """
-    if problems := [*_option_problems(config), *_short_batches(loaders, world)]:
+    if problems := [*_option_problems(config), *_short_batches(splits, config, world)]:
         raise errors.ConfigError(problems)
     FullySharded(model, world, devices.resolve(config.device))
 
@@ -172,12 +172,15 @@ def _option_problems(config: Train) -> Iterator[str]:
             yield f"{option}: does not work with strategy=fsdp; leave one of them out"
 
 
-def _short_batches(loaders: Sequence[DataLoader], world: World) -> Iterator[str]:
+def _short_batches(splits: Splits, config: Train, world: World) -> Iterator[str]:
     """A line for each set whose last batch cannot be divided."""
-    for loader, name in zip(loaders, ("train", "valid", "test")):
-        last = loader.num_items % loader.batch_size or loader.batch_size
-        if loader.num_items and last < world.num_slices:
+    for name, dataset in splits.by_name.items():
+        size = config.batch_size
+        if name != "train":
+            size = max(size, splits.evaluation_batch_size)
+        last = len(dataset) % size or min(size, len(dataset))
+        if 0 < last < world.num_slices:
             yield (
-                f"batch_size={loader.batch_size}: the last {name} batch has {last} samples, and "
+                f"batch_size={config.batch_size}: the last {name} batch has {last} samples, and "
                 f"strategy=fsdp needs one for each of {world.num_slices} parts; choose another"
             )

@@ -141,7 +141,7 @@ def _built(
         started = {"start_from": start_from.load(config, weights, model, splits.facts)}
     adapters.add(config, model, size_limit)
     if config.strategy == "fsdp":
-        division.shard(model, [train, valid, test, *more], config, world)
+        division.shard(model, splits, config, world)
     model = model.to(device)
     if config.sync_batchnorm and world.size > 1:
         model = division.synchronised(model, train, world)

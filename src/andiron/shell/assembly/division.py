@@ -1,13 +1,13 @@
 """Checks that a run can be divided: into processes, and into slices of its batches."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from torch import nn
 
 from andiron import errors
-from andiron.data import DataLoader
+from andiron.data import DataLoader, Splits
 from andiron.distributed import World
 from andiron.optim import GroupedOptimizer
 from andiron.plain import wings
@@ -51,14 +51,14 @@ def option_problems(config: Train, world: World) -> Iterator[str]:
         )
 
 
-def shard(model: nn.Module, loaders: Sequence[DataLoader], config: Train, world: World) -> None:
+def shard(model: nn.Module, splits: Splits, config: Train, world: World) -> None:
     """Gives each process a part of the parameters, by the lab.
 
     Raises: ConfigError.
     """
     if (sharding := wings.optional(f"{wings.LAB}.sharded.fully_sharded")) is None:
         raise errors.ConfigError([wings.missing_lab("strategy=fsdp")])
-    sharding.shard_configured(model, loaders, config, world)
+    sharding.shard_configured(model, splits, config, world)
 
 
 def synchronised(model: nn.Module, train: DataLoader, world: World) -> nn.Module:
