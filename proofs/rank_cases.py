@@ -70,7 +70,7 @@ SHARDED = {
     "tied": (*TEXT, "model.layers=3", "optimizer=sgd", "optimizer.momentum=0.9", "lr=0.1"),
     "clip": (*TEXT, "clip=0.1", "optimizer=nadam"),
     "accumulation": (*TEXT, "grads_accumulation=3", "clip=0.1", "model.dropout=0.1"),
-    "mixed_sizes": (*ROWS, "batch_size=29", "model.hidden=[33,7]", "optimizer=adam"),
+    "mixed_sizes": (*ROWS, "batch_size=31", "model.hidden=[33,7]", "optimizer=adam"),
     "bf16": (*TEXT, "precision=bf16", "model.dropout=0.1"),
     "skipped": (*ROWS, "model._target_=proofs.rank_parts.Holed", "model.hidden=[16]",
                 "on_nonfinite=skip"),

@@ -36,7 +36,8 @@ FLOAT_SUMS = (
     "loss", "brier_score", "calibration_error", "perplexity", "bits_per_byte", "mae", "mse",
     "rmse", "r2", "explained_variance",
 )  # fmt: skip
-OF_PLACE = "summary/text_summary", "provenance/text_summary"  # run_dir; processes
+# run_dir; processes; strategy
+OF_PLACE = "summary/text_summary", "provenance/text_summary", "config/text_summary"
 NOT_MEASURED = "time/", "system/", "updates", "epoch"
 SUM_TOLERANCE = 1e-7  # relative
 SMALLEST_LOSS = 0.1  # the rounding of logits, about 1e-7, is more than 1e-6 of a smaller one

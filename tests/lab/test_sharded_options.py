@@ -11,7 +11,7 @@ from andiron import errors, models
 from andiron.distributed import World
 from andiron.optim import GroupedOptimizer, Optimizer
 from andiron.plain import wings
-from andiron.shell.assembly import division
+from andiron.shell.assembly import components, division
 from andiron.shell.config.composition import composed
 from andiron_lab.sharded import fully_sharded
 
@@ -82,7 +82,7 @@ def test_one_process_and_a_lab_that_is_missing_are_named(conf, monkeypatch):
     ]
     monkeypatch.setattr(wings, "optional", lambda name: None)
     with pytest.raises(errors.ConfigError, match="strategy=fsdp is in the package andiron_lab"):
-        division.shard(nn.Linear(1, 1), None, config, World(0, 2))
+        division.shard(nn.Linear(1, 1), components.data(config), config, World(0, 2))
 
 
 def test_training_without_it_does_not_import_torch_distributed():
