@@ -25,7 +25,7 @@ def cases() -> Iterator[Case]:
     for kind, make in ASIDES.items():
         change = functools.partial(_with_aside, make)
         # a copy with the identity of the run may have been moved aside by it
-        beside = (ASIDE,) if make is _manifest_that_leads_out else ()
+        beside = (ASIDE,) if kind in COPIES else ()
         yield Case(f"{ASIDE}: {kind}", change, (), True, only=COMMANDS, beside=beside)
         # a run that was killed before it began leaves the run that it replaces there
         begun = functools.partial(_without_checkpoints, change)
@@ -109,6 +109,10 @@ ASIDES: dict[str, Callable[[Path, Path], object]] = {
     "a file": lambda aside, mine: aside.write_text("of another kind\n"),
     "an empty folder": lambda aside, mine: aside.mkdir(),
 }
+COPIES = {
+    "links to checkpoints", "links to curves", "checkpoints that are a link",
+    "curves that are a link", "a manifest that leads out",
+}  # fmt: skip
 
 
 def _foreign(mark: Callable[[Path, Path], object], folder: Path) -> None:
