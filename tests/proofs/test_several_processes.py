@@ -259,11 +259,15 @@ FAULTS = {  # what rank 1 does at its fifth batch, and what status.json says of 
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_the_fault_of_another_rank_is_the_reason_on_record(tmp_path, fault):
+@pytest.mark.parametrize(("fault", "strategy"), [
+    *((fault, "ddp") for fault in FAULTS), ("error", "fsdp"), ("killed", "fsdp"),
+    ("stopped", "fsdp"),
+])  # fmt: skip
+def test_the_fault_of_another_rank_is_the_reason_on_record(tmp_path, fault, strategy):
     code, said = FAULTS[fault]
     (tmp_path / "parts.py").write_text(FAULTY.replace("FAULT", code))
-    options = ("model._target_=parts.Faulty", "device=cpu", "hydra.run.dir=run", "peer_timeout=10")
+    options = ("model._target_=parts.Faulty", "device=cpu", "hydra.run.dir=run", "peer_timeout=10",
+               f"strategy={strategy}")  # fmt: skip
     process = started("train.py", *options, processes=2, cwd=tmp_path,
                       options=("--shutdown-timeout=5",))  # fmt: skip
     assert process.wait(timeout=300) == 1
@@ -273,10 +277,12 @@ def test_the_fault_of_another_rank_is_the_reason_on_record(tmp_path, fault):
         assert said.partition(": ")[2] in (tmp_path / "run" / "ranks" / "1.log").read_text()
 
 
-def test_a_disk_that_is_full_ends_all_processes_with_what_to_do(tmp_path):
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_a_disk_that_is_full_ends_all_processes_with_what_to_do(tmp_path, strategy):
     with small_disks.mounted(tmp_path / "disk", mebibytes=4) as disk:
         run = disk / "run"
-        options = (*RUN, "num_epochs=4", f"hydra.run.dir={run}", "checkpoint.every=20")
+        length = "num_epochs=4", "checkpoint.every=20", f"strategy={strategy}"
+        options = (*RUN, *length, f"hydra.run.dir={run}")
         process = started("train.py", *options, processes=2, cwd=tmp_path)
         until(lambda: updates(run) > 5, process, tmp_path)
         filler = small_disks.fill(disk)
@@ -321,7 +327,7 @@ def test_a_mistake_is_printed_once(tmp_path, arguments, problem):
 def test_what_the_page_shows_runs(tmp_path, capsys):
     page = (ROOT / "docs" / "distributed.md").read_text(encoding="utf-8")
     commands = re.findall(r"^torchrun (.*) train\.py (.*)$", page, flags=re.MULTILINE)
-    assert len(commands) == 2
+    assert len(commands) == 3
     for launcher, arguments in commands:
         process = started("train.py", *arguments.split(), "num_epochs=1", processes=2,
                           cwd=tmp_path, options=launcher.split())  # fmt: skip
