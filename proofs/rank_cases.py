@@ -65,7 +65,8 @@ ROWS = ("data=partial", "data.data.valid=test", "data.fraction=0.15")
 SHARDED = {
     "dropout": (*TEXT, "model.dropout=0.2", "optimizer=adamw"),
     "two_optimizers": (*TEXT, *GROUPS, "model.dropout=0.1"),
-    "frozen": (*TEXT, "+param_groups.first={match:{name:blocks.0},frozen:true}"),
+    "frozen": (*TEXT, "+param_groups.first={match:{name:blocks.0},frozen:true}",
+               "+param_groups.second={match:{name:blocks.1},frozen:5}"),
     "ema": (*TEXT, "averages=ema", "early_stopping=patience", "scheduler=cosine"),
     "tied": (*TEXT, "model.layers=3", "optimizer=sgd", "optimizer.momentum=0.9", "lr=0.1"),
     "clip": (*TEXT, "clip=0.1", "optimizer=nadam"),

@@ -74,7 +74,7 @@ class BlockSum(_Memory):
         self._world, self._place, self._name = world, place, name
         self._of_slice: Tensor | None = None
         self._subtrees: list[Tensor] = []
-        self._elements: int | None = None  # of the block's gradients
+        self._elements: int | None = None  # of the block's gradients, in this update
         self.sum: Tensor | None = None  # of the last step; its versions show a change
         self.version = 0
 
@@ -94,7 +94,7 @@ class BlockSum(_Memory):
         if self._elements not in (None, input_tensor.numel()):
             raise errors.MismatchError(
                 f"strategy=fsdp: other parameters of {self._name} have a gradient than in an "
-                "earlier step; freeze those that a step may not use, or give strategy=ddp"
+                "earlier part of the batch; freeze them, or give strategy=ddp"
             )
         self._elements = input_tensor.numel()
         weighted = _weighted(input_tensor, self._place.weight)
@@ -131,6 +131,7 @@ class BlockSum(_Memory):
     def forget(self) -> None:
         """Drops the sums of an update that was not finished."""
         self._of_slice, self._subtrees, self.sum = None, [], None
+        self._elements = None  # a group may thaw between two updates
 
 
 def _weighted(gradients: Tensor, weight: Weight) -> Tensor:
