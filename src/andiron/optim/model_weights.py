@@ -67,9 +67,3 @@ def perturbed(model: nn.Module, ascent: Gradients, rho: float) -> Iterator[None]
     finally:
         with torch.no_grad():
             private_torch.foreach_copy_(moved, before)
-
-
-def check_alike(saved: Tensors, expected: Tensors, problem: str) -> None:
-    """Raises: ValueError that begins with `problem` and lists the differences, if there are any."""
-    if lines := [*differences(saved, expected)]:
-        raise ValueError(f"{problem}: {'; '.join(lines)}")

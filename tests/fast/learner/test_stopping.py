@@ -128,16 +128,6 @@ def test_saved_weights_are_copied_and_none_stay_none():
     assert other.weights() == {}
 
 
-def test_the_weights_of_another_model_are_refused_by_name():
-    stopping, improve = restoring(Network())
-    improve()
-    other, _ = restoring(nn.Linear(3, 5))
-    with pytest.raises(
-        ValueError, match="^the best weights belong to another model: .*'stem.weight'"
-    ):
-        other.load_state_dict(stopping.state_dict(), stopping.weights())
-
-
 def rules(**more):
     return {
         "patience": EarlyStopping("loss", patience=2, restores_best=True),

@@ -132,7 +132,8 @@ class WeightAverage:
         problem, own = "saved averages belong to another model", self._tensors
         alike = {name: saved.to(own[name].dtype) if name in own else saved
                  for name, saved in state.items()}  # fmt: skip
-        model_weights.check_alike(alike, own, problem)
+        if lines := [*model_weights.differences(alike, own)]:
+            raise ValueError(f"{problem}: {'; '.join(lines)}")
         model_weights.copy(alike, own)
         self.count = count
 
