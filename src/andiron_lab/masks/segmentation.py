@@ -116,7 +116,8 @@ class Segmentation(Supervised):
 
     def target_text(self, target: Int[Tensor, "height width"], facts: Facts) -> str:
         """The share of each class in a mask."""
-        return _text(shares(target.cpu(), facts["class_names"]))
+        names = facts.get("class_names") or [*map(str, range(int(target.max()) + 1))]
+        return _text(shares(target.cpu(), names))
 
 
 def mask_of(

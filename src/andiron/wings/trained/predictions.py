@@ -84,7 +84,7 @@ def of_batch(
     # out of inference mode: a normal tensor; at least float32, as NumPy has no bfloat16
     rows = criterion.at_least_float32(outputs.cpu()).clone()
     own: Any = task if isinstance(task, Answering) else None
-    answered = own.answers(rows, facts) if own else named_answers.none(rows, None)
+    answered = own.answers(rows, facts) if own is not None else named_answers.none(rows, None)
     for name, output, fields in zip(names, rows, answered, strict=True):
         yield Prediction(name, output, **fields)
 
