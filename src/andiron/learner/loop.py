@@ -173,15 +173,18 @@ class Loop:
         return updated is not None
 
     def _count(self, updated: Updated | None, batches: Sequence[object]) -> None:
-        """Counts an update in the averages and the log; None stands for a skipped one."""
-        at, metric_log, progress = self._position, self._metric_log, self._metric_log.progress
-        at.use()
+        """Counts an update, None if it was skipped; after its first one the run has begun."""
+        self._position.use()
+        if updated is not None:
+            self._take(updated, batches)
         if self._begins is not None:
             self._saver.wait()  # a run that has begun has a checkpoint
             self._begins.updated()
             self._begins = None
-        if updated is None:
-            return
+
+    def _take(self, updated: Updated, batches: Sequence[object]) -> None:
+        """Counts an update in the averages and the log."""
+        at, metric_log, progress = self._position, self._metric_log, self._metric_log.progress
         for average in self._state.averages.values():
             average.update(self._state.model, at.updates)
         kept = getattr(self._train, "has_own_memory", False)

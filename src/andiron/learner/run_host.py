@@ -24,7 +24,7 @@ class RunSession(Protocol):
     """A run while it is trained."""
 
     def updated(self) -> None:
-        """Called once, after the first update: from then on the run has begun."""
+        """Called once metrics and the log have taken the first update: the run has begun."""
 
     def end(self, note: str | None) -> None:
         """Called at the end of the training; `note` is why it is before the length is reached."""

@@ -104,11 +104,8 @@ class Experiment:
         with self._closed_after(), ExitStack() as at_end:
             for loader in built.loaders:
                 at_end.callback(loader.close)
-            for step in learner.steps(built.train, built.valid, built.test, more=built.more):
-                if not self._report.has_updated and step.kind in ("update", "skipped"):
-                    learner.wait()
-                    learner.interrupter.mark_begun()  # before: a signal meanwhile saves the run
-                    self._report.updated()
+            for _ in learner.steps(built.train, built.valid, built.test, more=built.more):
+                pass
         return learner.model
 
     def resume(self, load: Callable[[], Path], at: Position) -> Path:
@@ -126,7 +123,9 @@ class Experiment:
             yield self
 
     def updated(self) -> None:
-        """The run has begun once metrics and observers have taken the first update: see `run`."""
+        """From here on a signal saves the run, and an error leaves it."""
+        self.learner.interrupter.mark_begun()
+        self._report.updated()
 
     def end(self, note: str | None) -> None:
         """After the training, before the results."""
