@@ -1,5 +1,6 @@
 """Any network that is called with the fields of a batch, and may return its own loss.
 
+>>> import torch
 >>> network = nn.Linear(2, 3)
 >>> task = Forward(network, nn.functional.cross_entropy, inputs={"input": "x"}, targets="y")
 >>> item = task.valid_step({"x": torch.zeros(5, 2), "y": torch.arange(5) % 3})
@@ -13,9 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from andiron import errors
 from andiron.data import structures
@@ -39,7 +38,6 @@ from andiron.tasks.classifier import BinaryCrossEntropy
 from andiron.tasks.criterion import Criterion, Loss, Supervised
 from andiron.tasks.language import nll_beside
 
-EXACT = 1e-5  # of a loss: float32 sums in another order
 OF_CLASSES = {1: ClassificationOutput, 2: SequenceOutput}  # by the dimensions of the targets
 OF_LABELS = (BinaryCrossEntropy, nn.BCEWithLogitsLoss)  # losses of several yes-or-no answers
 OF_ANSWERS = {1: BinaryClassificationOutput, 2: MultiLabelClassificationOutput}
@@ -165,7 +163,7 @@ class Forward(Supervised):
         if is_class:
             targets = targets.masked_fill(targets == self.ignored_index, IGNORED)
             if self.training and not self._is_checked:
-                _check_mean(mean_over, loss.detach(), output.detach(), targets)
+                checks.mean_over_is(mean_over, loss.detach(), output.detach(), targets)
                 self._is_checked = True
         if mean_over == "next_targets":
             output, targets = output[:, :-1], targets[:, 1:]
@@ -272,23 +270,3 @@ def _part(holder: object, name: str | None, is_needed: bool = True) -> Any:
             "task.inputs and task.targets, the part of a result in task.output"
         )
     return part
-
-
-def _check_mean(mean_over: str, loss: Tensor, output: Tensor, targets: Tensor) -> None:
-    """Refuses a `mean_over` if another count gives exactly the loss, and this does not."""
-    if targets.dim() != 2 or output.shape[:-1] != targets.shape:
-        return
-    fitting = []
-    for shift, name in enumerate(("targets", "next_targets")):
-        logits = output[:, : targets.shape[1] - shift].flatten(0, 1)
-        value = functional.cross_entropy(logits.float(), targets[:, shift:].flatten())
-        if torch.isclose(value, loss.float(), rtol=EXACT, atol=0):
-            fitting.append(name)
-    if fitting and mean_over not in fitting:
-        problem = f"task.mean_over={mean_over}: the network's loss is the mean over {fitting[0]}"
-        if mean_over == "next_targets":
-            raise errors.DataError(
-                f"{problem}: it compares each output with the target of its own place, and would "
-                "learn to copy; shift the labels by one in the data, and set task.mean_over=targets"
-            )
-        raise errors.DataError(f"{problem}; set that")

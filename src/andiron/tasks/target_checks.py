@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
+from torch.nn import functional
 
 from andiron import errors
 from andiron.outputs import Scalar
@@ -12,6 +13,7 @@ from andiron.plain import readable
 
 ONE_SHAPE = "should be of one shape: give the targets, or take off the output, a dimension of 1"
 MOST_PLACES = 3  # named one by one
+EXACT = 1e-5  # of a loss: float32 sums in another order
 TOLERANCE = 1e-3  # of a sum of probabilities: rounding of bfloat16, and of printed decimals
 
 
@@ -74,6 +76,26 @@ def compares_pairs(loss: Any, output: Tensor, targets: Tensor) -> bool:
         return True  # it takes the dimension off itself
     one, paired = values
     return torch.allclose(one, paired, equal_nan=True)
+
+
+def mean_over_is(mean_over: str, loss: Tensor, output: Tensor, targets: Tensor) -> None:
+    """Refuses a `mean_over` if another count gives exactly the loss, and this does not."""
+    if targets.dim() != 2 or output.shape[:-1] != targets.shape:
+        return
+    fitting = []
+    for shift, name in enumerate(("targets", "next_targets")):
+        logits = output[:, : targets.shape[1] - shift].flatten(0, 1)
+        value = functional.cross_entropy(logits.float(), targets[:, shift:].flatten())
+        if torch.isclose(value, loss.float(), rtol=EXACT, atol=0):
+            fitting.append(name)
+    if fitting and mean_over not in fitting:
+        problem = f"task.mean_over={mean_over}: the network's loss is the mean over {fitting[0]}"
+        if mean_over == "next_targets":
+            raise errors.DataError(
+                f"{problem}: it compares each output with the target of its own place, and would "
+                "learn to copy; shift the labels by one in the data, and set task.mean_over=targets"
+            )
+        raise errors.DataError(f"{problem}; set that")
 
 
 def of_classes(

@@ -33,6 +33,26 @@ def predict(options: argparse.Namespace) -> None:
         named_output.check(options.output, options.inputs)
     run = run_arguments.loaded(options)
     samples = run.samples(list(_inputs(options.inputs, run)), options.keep)
+    rows = _rows(options, run, samples)
+    # ASCII: no control characters of a terminal
+    as_json = (strict_json(row) + "\n" for row in rows)
+    lines = as_json if answers.are_asked() else _csv_lines(rows, inert=options.spreadsheet)
+    if options.output is None:
+        for line in lines:
+            answers.write(line)
+    else:
+        read = [*options.inputs, *samples.names]  # with the pictures in folders
+        named_output.write(options.output, (line.encode() for line in lines), read)
+        answers.give({"output": str(options.output)})
+    if samples.problems:
+        raise errors.DataError(*samples.problems)
+
+
+def _rows(options: argparse.Namespace, run: Any, samples: Any) -> Iterator[Row]:
+    """The row of each prediction, as soon as it is made, and the file of its mask with --masks.
+
+    Raises: OutputError for masks that cannot be written.
+    """
     write_mask: Any = None
     if options.masks is not None:
         if (masks := wings.optional("andiron_lab.masks.written_masks")) is None:
@@ -45,24 +65,11 @@ def predict(options: argparse.Namespace) -> None:
 
         console, total = Console(stderr=True), len(samples.names)
         predictions = track(predictions, "", total, console=console, transient=True)
-    is_json = answers.are_asked()
-    rows = (
-        _row(prediction, options.top, as_json=is_json)
+    return (
+        _row(prediction, options.top, as_json=answers.are_asked())
         | (write_mask(prediction) if write_mask else {})
         for prediction in predictions
     )
-    # ASCII: no control characters of a terminal
-    as_json = (strict_json(row) + "\n" for row in rows)
-    lines = as_json if is_json else _csv_lines(rows, inert=options.spreadsheet)
-    if options.output is None:
-        for line in lines:
-            answers.write(line)
-    else:
-        read = [*options.inputs, *samples.names]  # with the pictures in folders
-        named_output.write(options.output, (line.encode() for line in lines), read)
-        answers.give({"output": str(options.output)})
-    if samples.problems:
-        raise errors.DataError(*samples.problems)
 
 
 def _inputs(arguments: list[str], run: Any) -> Iterator[Any]:
