@@ -7,8 +7,8 @@ The material is made in FOLDER once: JPEGs of 64 x 64 pixels, as files, in Arrow
 of litdata and MosaicML streaming; and rows of 16 float32 and a class, in Arrow. All sides give
 shuffled batches of 128; pictures are bytes, not decoded. Each side runs in a process of its own: it
 reads an epoch of pictures to its end, its state is saved after 90 %, and another process resumes
-from it and compares the order of the rest. FOLDER/sorted has rows sorted by class, to train with
-both orders. Of rows, a part of an epoch from 90 % on is read.
+from it and compares the order of the rest. FOLDER/sorted and FOLDER/mixed have rows of classes, to
+train with both orders. Of rows, a part of an epoch from 90 % on is read.
 CPU seconds and memory (private pages) are of the process and its workers.
 """
 
@@ -34,7 +34,7 @@ import torch  # noqa: E402
 import rounds  # noqa: E402
 
 BATCH, SIDE, COLUMNS, ROWS_OF_BATCH, FILES = 128, 64, 16, 1000, 5
-ROWS_MEASURED, ROWS_SORTED, CLASSES = 200_000, 1_000_000, 10
+ROWS_MEASURED, ROWS_OF_CLASSES, CLASSES = 200_000, 1_000_000, 10
 PICTURES = "blocks", "full", "torch", "datasets", "streamed", "litdata", "mosaic"
 ROWS = "blocks", "full", "datasets", "one by one"
 NAMES = {
@@ -92,12 +92,14 @@ def write_rows(folder: Path, number: int) -> None:
                 writer.write_batch(pa.record_batch([x, label], schema=schema))
 
 
-def write_sorted(folder: Path, number: int) -> None:
-    """Rows of overlapping classes, one class after the other."""
+def write_classes(folder: Path, number: int, *, is_sorted: bool) -> None:
+    """Rows of overlapping classes, one class after the other or in random order."""
     import datasets
 
     generator = np.random.default_rng(0)
     label = np.arange(number) * CLASSES // number
+    if not is_sorted:
+        generator.shuffle(label)
     centres = generator.standard_normal((CLASSES, COLUMNS))
     x = (centres[label] + 1.5 * generator.standard_normal((number, COLUMNS))).astype(np.float32)
     features = datasets.Features({
@@ -373,8 +375,9 @@ def main() -> None:
         write_pictures(arguments.folder, arguments.pictures)
     if not (arguments.folder / "rows").exists():
         write_rows(arguments.folder / "rows", arguments.rows)
-    if not (arguments.folder / "sorted").exists():
-        write_sorted(arguments.folder / "sorted", ROWS_SORTED)
+    for name in ("sorted", "mixed"):
+        if not (arguments.folder / name).exists():
+            write_classes(arguments.folder / name, ROWS_OF_CLASSES, is_sorted=name == "sorted")
     started = time.perf_counter()
     compared(arguments, "pictures", PICTURES)
     compared(arguments, "rows", ROWS)

@@ -80,10 +80,12 @@ class ArrowDataset:
         return RawBatch(*columns.values()) if self.sample.is_pair else columns
 
     def _read(self, rows: Tensor) -> dict[str, Values]:
-        """The columns of the samples, as stored."""
+        """The columns of the rows, numbers in dtypes that every device supports."""
         columns = self.table.read(self.sample.names, rows)
         for name, values in columns.items():
             self._check_lengths(name, values, rows)
+            if isinstance(values, Tensor):
+                columns[name] = _portable(values)
         return columns
 
     def _check_lengths(self, name: str, values: Values, rows: Tensor) -> None:
@@ -116,23 +118,25 @@ class ArrowDataset:
             return self._checked(name, values, rows)
         if not isinstance(values[0], Tensor):  # bytes and texts
             return values
-        return [self._checked(name, *pair) for pair in zip(values, rows[:, None], strict=True)]
+        return [
+            self._checked(name, _portable(value), row)
+            for value, row in zip(values, rows[:, None], strict=True)
+        ]
 
     def _checked(self, name: str, values: Tensor, rows: Tensor) -> Tensor:
-        portable = self._portable(name, values)
-        if portable.is_floating_point() and not portable.isfinite().all():
-            row = int(rows[~portable.reshape(len(rows), -1).isfinite().all(1)][0])
+        if values.is_floating_point() and not values.isfinite().all():
+            row = int(rows[~values.reshape(len(rows), -1).isfinite().all(1)][0])
             raise errors.DataError(
                 f"{self.table.row_name(row)}: {name!r} has a NaN or an infinity; correct it, or "
                 "leave the row out"
             )
-        return portable
+        return self._column_of_numbers(name, values)
 
-    def _portable(self, name: str, values: Tensor) -> Tensor:
-        """In a dtype that every device supports; numbers to predict are [samples, 1] or more."""
-        portable = values.to(PORTABLE.get(values.dtype, values.dtype))
-        is_number = self.sample.is_pair and name == self.sample.targets and values.dim() == 1
-        return portable[:, None] if is_number and portable.is_floating_point() else portable
+    def _column_of_numbers(self, name: str, values: Tensor) -> Tensor:
+        """The numbers to predict as [samples, 1]; other values as they are."""
+        is_target = self.sample.is_pair and name == self.sample.targets
+        is_number = is_target and values.is_floating_point() and values.dim() == 1
+        return values[:, None] if is_number else values
 
     def _rows_at(self, places: Tensor) -> Tensor:
         if len(places) and not 0 <= int(places.min()) <= int(places.max()) < len(self):
@@ -178,7 +182,7 @@ class ArrowDataset:
         name = self.sample.targets
         if name is None:
             return None
-        whole = self._portable(name, self.table.read_whole(name))
+        whole = self._column_of_numbers(name, _portable(self.table.read_whole(name)))
         return whole if self.rows is None else whole[self._rows_at(torch.arange(len(self)))]
 
     def subset(self, indices: Indices) -> "ArrowDataset":
@@ -191,3 +195,7 @@ class ArrowDataset:
     def sample_name(self, index: int) -> str:
         """The file of a sample and its row there."""
         return self.table.row_name(int(self._rows_at(torch.tensor([index]))[0]))
+
+
+def _portable(values: Tensor) -> Tensor:
+    return values.to(PORTABLE.get(values.dtype, values.dtype))

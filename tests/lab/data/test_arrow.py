@@ -31,6 +31,9 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(arrow_dataset, "WINDOW_ROWS", 32)
 
 
+KINDS = "x", "word", "tokens", "flag", "half", "small", "letters", "label", "site"
+
+
 def listed(values):
     return values.tolist() if isinstance(values, torch.Tensor) else [
         value.tolist() if isinstance(value, torch.Tensor) else value for value in values
@@ -92,7 +95,7 @@ def digest(batches):
 
 def test_both_orders_read_the_same_samples_from_files_and_from_blocks(folder, small_blocks):
     full, blocks = (
-        arrow(path=folder, inputs=["x", "word", "tokens"], targets="y", order=order)
+        arrow(path=folder, inputs=[*KINDS], targets="y", order=order)
         for order in ("full", "blocks")
     )
     for indices in (torch.randperm(len(full.train)), torch.arange(40, 49), [7, 7]):
