@@ -1,7 +1,9 @@
 """Mixtures: exact shares, each part in passes of its own order, the same however it is gathered."""
 
 import itertools
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,8 +11,10 @@ import torch
 from andiron import errors
 from andiron.data import ArrayBatcher, ArrayDataset, DataLoader, Splits, torch_dataset
 from andiron.distributed import ALONE, Sliced, World
+from andiron.shell.training import train
 from andiron_lab.data.mixture import mixture
 from andiron_lab.data.mixing_order import PLACES, Shares
+from in_process import called
 from refusals import message_of
 
 
@@ -125,3 +129,25 @@ def test_weights_that_do_not_fit_are_refused(options, said):
 def test_parts_that_do_not_fit_are_refused(other, said):
     parts = {"one": part(0, 9), "two": other}
     assert message_of(errors.DataError, mixture, parts=parts).startswith(said)
+
+
+def test_a_resumed_run_changes_weights_only_after_what_it_has_seen(here):
+    def run(*arguments):
+        return called(train.main, *arguments, "render=plain")
+
+    ended = run(
+        "data=mixture", "+data@data.parts.one=digits", "+data@data.parts.two=digits",
+        "data.weights={one:3,two:1}", "data.size=256", "num_updates=4", "hydra.run.dir=run",
+    )  # fmt: skip
+    assert ended.code == 0, ended.errors
+    early = run("resume=run", "num_updates=6", "data.changes={255:{one:1,two:1}}")
+    assert early.problems[0].startswith("data.changes.255.one=1: the run has trained on 256 samp")
+    never = run("resume=run", "num_updates=6", "data.weights={one:1,two:1}")
+    assert never.problems[0].startswith("data.weights.one=1: the run was recorded with 3, and a")
+    later = run("resume=run", "num_updates=6", "data.changes={256:{one:1,two:1}}")
+    assert later.code == 0, later.errors
+    resume = json.loads(Path("run/provenance.json").read_text())["resumes"][-1]
+    assert resume["updates"] == 4
+    assert resume["changes"]["data.changes.256.one"] == [None, 1.0]
+    again = run("resume=run", "num_updates=8")
+    assert again.code == 0, again.errors

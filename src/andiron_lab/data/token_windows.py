@@ -46,12 +46,15 @@ class TokenReader:
 
         Raises: DataError for a token outside the vocabulary, or a file that has changed.
         """
-        dtype = self.shards[0].tokens.dtype
-        rows = torch.full((len(windows), length), filler, dtype=torch.int64)
-        content = torch.empty(length, dtype=dtype)
+        content = torch.zeros(len(windows) * length, dtype=self.shards[0].tokens.dtype)
+        buffer, row_bytes = content.view(torch.uint8).numpy().data, length * content.itemsize
+        for number, window in enumerate(windows):
+            begin = number * row_bytes
+            self._read_into(buffer[begin : begin + window.length * content.itemsize], window)
+        rows = content.long().view(-1, length)
         for row, window in zip(rows, windows, strict=True):
-            self._read_into(content, window)
-            row[: window.length] = content[: window.length].long()
+            if window.length < length:
+                row[window.length :] = filler
         largest = int(rows.max()) if len(rows) else 0
         if self.vocabulary_size is not None and largest >= self.vocabulary_size:
             raise errors.DataError(
@@ -61,20 +64,15 @@ class TokenReader:
             )
         return rows
 
-    def shard_at(self, place: int) -> int:
-        """The number of the shard that has the token at a place."""
-        return _last_at_most(self.begins, place)
-
-    def _read_into(self, content: Tensor, window: Window) -> None:
-        buffer, item = content.view(torch.uint8).numpy().data, content.dtype.itemsize
-        place, filled = window.begin, 0
-        while filled < window.length:
-            number = self.shard_at(place)
-            tokens, inside = self.shards[number].tokens, place - self.begins[number]
-            length = min(window.length - filled, len(tokens) - inside)
-            part = buffer[filled * item : (filled + length) * item]
-            tokens.file.read_into(part, tokens.offset + inside * item)
-            place, filled = place + length, filled + length
+    def _read_into(self, buffer: memoryview, window: Window) -> None:
+        place, end = window.begin, window.begin + window.length
+        while place < end:
+            number = _last_at_most(self.begins, place)
+            tokens, until = self.shards[number].tokens, min(end, self.begins[number + 1])
+            offset = (place - self.begins[number]) * tokens.dtype.itemsize
+            length = (until - place) * tokens.dtype.itemsize
+            tokens.file.read_into(buffer[:length], tokens.offset + offset)
+            place, buffer = until, buffer[length:]
 
 
 @dataclass(frozen=True)
@@ -214,7 +212,8 @@ class TokenWindows:
         rows = self.reader.read(windows, self.length, self.filler)
         targets = rows[:, 1:].clone()
         for row, window in zip(targets, windows, strict=True):
-            row[window.length - 1 :] = IGNORED
+            if window.length < self.length:
+                row[window.length - 1 :] = IGNORED
         return RawBatch(rows[:, :-1], targets)
 
     def sample_name(self, index: int) -> str:

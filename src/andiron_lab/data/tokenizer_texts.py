@@ -109,9 +109,9 @@ def of_record(record: Any) -> TokenizerTexts:
 
 @functools.lru_cache(maxsize=4)
 def _loaded(path: str, sha256: str) -> TokenizerTexts:
-    if fingerprint.of_file(Path(path)) != sha256:
+    if not Path(path).is_file() or fingerprint.of_file(Path(path)) != sha256:
         raise errors.DataError(
-            f"{path}: is another tokenizer than the one on record; restore the file"
+            f"{path}: is missing, or another tokenizer than the one on record; restore the file"
         )
     return TokenizerTexts(parsed(Path(path)))
 
