@@ -11,6 +11,7 @@ ALL = {README: (ROOT / README).read_text(encoding="utf-8"), **PAGES}
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 ELSEWHERE = {  # pages whose blocks a test of their own runs
     "ask_a_run.md": "tests/lab/test_ask_page.py",
+    "beyond_memory.md": "tests/lab/test_beyond_memory_page.py",
     "clusters.md": "tests/proofs/test_clusters_page.py",
     "data.md": "tests/fast/data/test_data_page.py",
     "distributed.md": "tests/proofs/test_several_processes.py",

@@ -83,7 +83,7 @@ def mixture(
     *,
     parts: dict[SetName, Node],
     weights: dict[SetName, NonNegative] | None = None,
-    changes: dict[Index, dict[SetName, NonNegative]] | None = None,
+    changes: dict[Index | str, dict[SetName, NonNegative]] | None = None,
     size: Count | None = None,
 ) -> Splits:
     """Training samples of several data sets, each drawn in proportion to its weight.
@@ -144,9 +144,13 @@ def _check_alike(parts: Mapping[str, Splits]) -> None:
                 )
 
 
-def _shares(weights: Mapping[int, Weights], names: Sequence[str]) -> Shares:
+def _shares(weights: Mapping[int | str, Weights], names: Sequence[str]) -> Shares:
     by_begin = {}
     for begin, of_parts in weights.items():
+        if not str(begin).isdecimal():
+            raise errors.DataError(
+                f"data.changes.{begin}: should be the number of a sample, such as 640000"
+            )
         option = f"data.changes.{begin}" if begin else "data.weights"
         if {*of_parts} != {*names}:
             raise errors.DataError(

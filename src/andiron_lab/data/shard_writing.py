@@ -93,10 +93,10 @@ def tokenize(
     OutputError if the folder exists.
     """
     named, content, model = _tokenizer(tokenizer)
-    texts = tokenizer_texts.TokenizerTexts(model)
     end_token = _end(model, end)
     model.encode_special_tokens = True  # in a text they are text
-    dtype = "uint16" if len(texts) <= 2**16 else "uint32"
+    size = max(model.get_vocab(with_added_tokens=True).values()) + 1
+    dtype = "uint16" if size <= 2**16 else "uint32"
     try:
         folder.mkdir(parents=True)
     except FileExistsError as error:
@@ -112,7 +112,7 @@ def tokenize(
         records.append({"path": str(path), "documents": number, "sha256": digest.hexdigest()})
     writer.finish()
     manifest = Manifest(
-        format="andiron token shards 1", dtype=dtype, vocabulary_size=len(texts), end=end_token,
+        format="andiron token shards 1", dtype=dtype, vocabulary_size=size, end=end_token,
         tokenizer=named, tokenizer_sha256=hashlib.sha256(content).hexdigest(),
         shards=writer.entries, sources=records,
     )  # fmt: skip

@@ -8,6 +8,7 @@ from typing import Any
 from andiron import errors
 from andiron.data.splitting import fingerprint
 from andiron.disk import files
+from andiron.recording import keep_arguments
 
 MOST_BYTES = 2**27  # of a tokenizer.json; that of Llama 3 has 17 MB
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"
@@ -21,14 +22,21 @@ LETTERS = {  # of byte-level tokenizers: a printable character for each byte
 }
 
 
+@keep_arguments
 class TokenizerTexts(Sequence[str]):
-    """The vocabulary of a tokenizer: the name of each token, and texts as tokens and back."""
+    """The vocabulary of a tokenizer.json: the name of each token, and texts as tokens and back.
 
-    def __init__(self, tokenizer: Any):
-        self.tokenizer = tokenizer
-        self._names: dict[int, str] = {
-            number: name for name, number in tokenizer.get_vocab(with_added_tokens=True).items()
-        }
+    Raises: DataError if the file is missing or has another SHA-256, or the package is missing.
+    """
+
+    def __init__(self, path: str, sha256: str):
+        if not Path(path).is_file() or fingerprint.of_file(Path(path)) != sha256:
+            raise errors.DataError(
+                f"{path}: is missing, or another tokenizer than the one on record; restore the file"
+            )
+        self.tokenizer = parsed(Path(path))
+        names = self.tokenizer.get_vocab(with_added_tokens=True)
+        self._names: dict[int, str] = {number: name for name, number in names.items()}
 
     def __len__(self) -> int:
         return max(self._names) + 1
@@ -102,18 +110,14 @@ def record_of(path: Path) -> dict[str, str]:
 def of_record(record: Any) -> TokenizerTexts:
     """The tokenizer whose path and SHA-256 are among the facts of a data set.
 
-    Raises: DataError if its file is missing or another, or the package is missing.
+    Raises: DataError as TokenizerTexts.
     """
     return _loaded(record["tokenizer_path"], record["tokenizer_sha256"])
 
 
 @functools.lru_cache(maxsize=4)
 def _loaded(path: str, sha256: str) -> TokenizerTexts:
-    if not Path(path).is_file() or fingerprint.of_file(Path(path)) != sha256:
-        raise errors.DataError(
-            f"{path}: is missing, or another tokenizer than the one on record; restore the file"
-        )
-    return TokenizerTexts(parsed(Path(path)))
+    return TokenizerTexts(path, sha256)
 
 
 def parsed(path: Path) -> Any:
@@ -122,7 +126,7 @@ def parsed(path: Path) -> Any:
         from tokenizers import Tokenizer
     except ImportError as error:
         raise errors.DataError(
-            f"{path}: the package tokenizers reads it: pip install tokenizers"
+            f"{path}: the package tokenizers reads it: pip install 'andiron[tokens]'"
         ) from error
     try:
         content = files.read_bytes(path, MOST_BYTES).decode()
