@@ -59,7 +59,7 @@ class Shares:
         for stretch, end in zip(stretches, ends, strict=True):
             blocks = (places - stretch.begin) // PLACES
             is_here = (places >= stretch.begin) & (places < end)
-            for block in blocks[is_here].unique().tolist():
+            for block in {*blocks[is_here].tolist()}:
                 chosen = is_here & (blocks == block)
                 own, earlier = _block(stretch, block, seed)
                 inside = places[chosen] - stretch.begin - block * PLACES

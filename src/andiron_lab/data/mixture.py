@@ -59,10 +59,10 @@ class Mixture(Derived):
         """The index of the sample at each place, where all parts stand in a row."""
         owners, ranks = self.shares.at(places, seed)
         rows = torch.empty_like(places)
-        for part in owners.unique().tolist():
+        for part in {*owners.tolist()}:
             length = self._lengths[part]
             passes = ranks // length
-            for number in passes[owners == part].unique().tolist():
+            for number in {*passes[owners == part].tolist()}:
                 chosen = (owners == part) & (passes == number)
                 inside = ranks[chosen] % length
                 first, last = map(int, inside.aminmax())

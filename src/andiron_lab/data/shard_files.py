@@ -22,6 +22,7 @@ from andiron_lab.data import large_file
 
 MANIFEST, TOKENIZER = "manifest.json", "tokenizer.json"
 DTYPES = {"uint16": torch.uint16, "uint32": torch.uint32}
+DType = Literal["uint16", "uint32"]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 FileName = Annotated[str, Field(pattern=r"^[0-9]{5}(\.ends)?\.bin$")]
 Number = Annotated[int, Field(ge=0)]
@@ -48,7 +49,7 @@ class Manifest:
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     format: Literal["andiron token shards 1"]
-    dtype: Literal["uint16", "uint32"]
+    dtype: DType
     vocabulary_size: Annotated[int, Field(ge=1)]
     end: int | None
     tokenizer: str  # as it was named

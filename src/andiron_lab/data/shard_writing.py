@@ -18,7 +18,7 @@ from andiron.shell.cli import answers
 from andiron.shell.cli.answer_schemas import COUNT, TEXT, closed, or_null
 from andiron.shell.cli.process import Command
 from andiron_lab.data import shard_files, tokenizer_texts
-from andiron_lab.data.shard_files import MANIFEST, TOKENIZER, Manifest, ShardEntry
+from andiron_lab.data.shard_files import MANIFEST, TOKENIZER, DType, Manifest, ShardEntry
 
 SHARD_TOKENS = 2**27  # of a shard, but for a document that is longer
 BATCH_DOCUMENTS, BATCH_BYTES = 1024, 2**22  # tokenized at a time
@@ -33,7 +33,7 @@ class ShardWriter:
     """Writes documents to shards in a folder; whole documents, one shard after the other."""
 
     folder: Path
-    dtype: str
+    dtype: DType
     shard_tokens: int
     entries: list[ShardEntry] = field(default_factory=list)
     _tokens: list[Any] = field(default_factory=list)
@@ -96,7 +96,7 @@ def tokenize(
     end_token = _end(model, end)
     model.encode_special_tokens = True  # in a text they are text
     size = max(model.get_vocab(with_added_tokens=True).values()) + 1
-    dtype = "uint16" if size <= 2**16 else "uint32"
+    dtype: DType = "uint16" if size <= 2**16 else "uint32"
     try:
         folder.mkdir(parents=True)
     except FileExistsError as error:

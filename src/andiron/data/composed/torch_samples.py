@@ -168,15 +168,16 @@ class Streamed:
         """The samples at these positions, ascending; skips those between."""
         samples = {}
         with _without_worker():
-            if self._stream is None or seed != self._seed or positions[0] < self._position:
-                self._begin(positions[0], seed)
+            stream = self._stream
+            if stream is None or seed != self._seed or positions[0] < self._position:
+                self._stream = stream = self._begun(positions[0], seed)
             else:
                 of_torch, of_others = self._generators
                 torch.default_generator.set_state(torch.frombuffer(of_torch, dtype=torch.uint8))
                 randomness.restore_global_generators(of_others)
             for position in positions:
                 while self._position <= position:
-                    sample = next(self._stream)
+                    sample = next(stream)
                     self._position += 1
                 samples[position] = sample
         before, self._generators = self._generators, _generator_states()
@@ -188,17 +189,18 @@ class Streamed:
             )
         return samples
 
-    def _begin(self, position: int, seed: int) -> None:
+    def _begun(self, position: int, seed: int) -> Stream:
+        """The stream from its beginning, or from `position` on if it can be skipped to."""
         randomness.seed_default_generators(seed, "stream")
         self._seed, self._generators = seed, _generator_states()
         rest = self._skipped(position) if position and hasattr(self.dataset, "skip") else iter(())
         first = [*itertools.islice(rest, 1)]
         self._has_skipped = bool(first) and self._generators == _generator_states()
+        self._position = position if self._has_skipped else 0
         if self._has_skipped:
-            self._stream, self._position = itertools.chain(first, rest), position
-        else:
-            randomness.seed_default_generators(seed, "stream")
-            self._stream, self._position = self._passes(0), 0
+            return itertools.chain(first, rest)
+        randomness.seed_default_generators(seed, "stream")
+        return self._passes(0)
 
     def _skipped(self, position: int) -> Stream:
         """The stream from `position` on; nothing if skip leads elsewhere than reading.
