@@ -155,7 +155,7 @@ def overflow(folder):
     (shorten, "where manifest.json records"),
     (lambda folder: (folder / "manifest.json").unlink(), "has no manifest.json, so it is no whole"),
     (lambda folder: (folder / "manifest.json").write_text("{}"), "is malformed"),
-    (lambda folder: (folder / "tokenizer.json").write_text("{}"), "or another tokenizer than the one"),
+    (lambda folder: (folder / "tokenizer.json").write_text("{}"), "or another tokenizer than the"),
     (overflow, "has token 65535, where the vocabulary has 300; give the"),
 ])  # fmt: skip
 def test_a_folder_that_is_not_as_recorded_is_refused(folder, change, said):
