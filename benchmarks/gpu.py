@@ -1,21 +1,23 @@
 """Everything that needs a GPU, in at most eight minutes, as one table.
 
-    python benchmarks/gpu.py [--only SECTION ...] [--device cuda] [--tiny]
+    python benchmarks/gpu.py [--only SECTION ...] [--device cuda] [--tiny] [--out FOLDER]
 
 Sections: the tests marked `gpu`; steps a second and peak memory of five networks beside bare
-PyTorch loops, in fp32, tf32 and bf16, compiled, and as a CUDA graph; how much of the copy to the
-device is hidden behind the step; how long a checkpoint holds the step up; whether a resumed run
-gives the same bits; an epoch of `experiment=cifar10_resnet` on made-up pictures. Every section has
-its own time limit: rows that would begin after it are left out and the table says so. A section
-that fails has its error in the table, and the exit code is 1. `--device cpu --tiny` runs the same
-code in small, as a test does. Needs the packages of `requirements.txt` alone, from a checkout; the
-marked tests need those of `requirements-dev.txt`.
+PyTorch loops, in fp32, tf32 and bf16, compiled, and with `graph=true`, beside the bare step as a
+CUDA graph; how much of the copy to the device is hidden behind the step; how long a checkpoint
+holds the step up; whether a resumed run gives the same bits; an epoch of
+`experiment=cifar10_resnet` on made-up pictures. Every section has its own time limit: rows that
+would begin after it are left out and the table says so. A section that fails has its error in the
+table, and the exit code is 1. `--device cpu --tiny` runs the same code in small, as a test does. Needs the packages of `requirements.txt` alone, from a checkout; the
+marked tests need those of `requirements-dev.txt`. `--out` keeps the table in `table.md`, and the
+rows as they come and what was logged in `log.txt`. `--only graphs tests` is the battery of graphs.
 """
 
 import argparse
 import importlib.util
 import itertools
 import json
+import logging
 import os
 import statistics
 import subprocess
@@ -181,6 +183,8 @@ class Bare:
 class Ours:
     """The Learner over the same data, with metrics, log and a small validation every epoch."""
 
+    graph = False
+
     def __init__(self, work: Work, network: nn.Module, precision: str, place: Place):
         task = tasks.LanguageModel if work.is_language else tasks.Classifier
         self.work, self.precision, self.place = work, precision, place
@@ -195,8 +199,10 @@ class Ours:
             LearnerBuilder(folder).metric_train_numeric(Loss()).metric_valid_numeric(Loss())
             .with_writers(JsonLinesWriter(folder / "metrics.jsonl")).precision(self.precision)
             .devices([self.place.device]).num_epochs(self.work.epochs).renderer(None)
+            .graph(self.graph)
             .build(self.model, Optimizer(torch.optim.Adam, self.model), LR)
         )  # fmt: skip
+        self.step = learner.updater.train_step
 
         def train() -> None:
             with learner:
@@ -205,14 +211,22 @@ class Ours:
         return train
 
 
-def compared(work: Work, precision: str, place: Place, *, is_compiled: bool = False) -> Row:
+class Graphed(Ours):
+    """The same with `graph=true`."""
+
+    graph = True
+
+
+def compared(
+    work: Work, precision: str, place: Place, *, is_compiled: bool = False, ours: type[Ours] = Ours
+) -> Row:
     """Steps a second of both sides, which take turns, and the peak memory of each; the first turn
     does not count.
     """
     steps = len(work.loader(place)) * work.epochs
     rates: dict[str, list[float]] = {}
-    peaks, first = {}, {}
-    for side, kind in (("Andiron", Ours), ("bare", Bare)):
+    peaks, first, note = {}, {}, ""
+    for side, kind in (("Andiron", ours), ("bare", Bare)):
         torch.manual_seed(0)
         network = work.network().to(place.device)
         if is_compiled:
@@ -223,11 +237,17 @@ def compared(work: Work, precision: str, place: Place, *, is_compiled: bool = Fa
         rates[side] = [steps / place.seconds(running.prepared()) for _ in range(ROUNDS)]
         peaks[side] = place.peak()
         torch.compiler.reset()
-    ours, bare = statistics.median(rates["Andiron"]), statistics.median(rates["bare"])
+        if isinstance(running, Graphed):
+            step = running.step
+            reason = "there are none" if step is None else step.reason
+            note = reason or f"{step.repetitions} repetitions in the last round"
+    rate, bare = statistics.median(rates["Andiron"]), statistics.median(rates["bare"])
     name = f"{work.name}, {precision}{', compiled' if is_compiled else ''}"
-    note = f"compiled in {first['Andiron']:.0f} and {first['bare']:.0f} s" if is_compiled else ""
+    name += ", graph=true" if ours.graph else ""
+    if is_compiled:
+        note = f"compiled in {first['Andiron']:.0f} and {first['bare']:.0f} s"
     peak = f"{peaks['Andiron']} / {peaks['bare']}"
-    return row(name, f"{ours:.1f} steps/s", f"{bare:.1f} steps/s", f"{bare / ours:.2f}", peak, note)
+    return row(name, f"{rate:.1f} steps/s", f"{bare:.1f} steps/s", f"{bare / rate:.2f}", peak, note)
 
 
 def graph(work: Work, place: Place) -> Row:
@@ -260,7 +280,7 @@ def graph(work: Work, place: Place) -> Row:
 
     steps = len(bare.targets) // work.batch_size
     rate = statistics.median(steps / place.seconds(epoch) for _ in range(ROUNDS))
-    return row(name, "not offered", f"{rate:.1f} steps/s")
+    return row(name, "", f"{rate:.1f} steps/s", note="bare")
 
 
 def speed(place: Place) -> Iterator[Callable[[], Row]]:
@@ -279,9 +299,13 @@ def compiled(place: Place) -> Iterator[Callable[[], Row]]:
 
 
 def graphs(place: Place) -> Iterator[Callable[[], Row]]:
-    """The small networks as CUDA graphs."""
-    for work in itertools.islice(works(place), 2):
-        yield lambda work=work: graph(work, place)
+    """The networks with `graph=true`, and the bare steps of the small ones as CUDA graphs."""
+    for number, work in enumerate(works(place)):
+        precision = "fp32" if number < 3 else "bf16"
+        if number < 2:
+            yield lambda work=work: graph(work, place)
+        yield lambda work=work, precision=precision: compared(work, precision, place, ours=Graphed)
+        yield lambda work=work, precision=precision: compared(work, precision, place)
 
 
 def copying(place: Place) -> Iterator[Callable[[], Row]]:
@@ -430,7 +454,7 @@ SECTIONS: dict[str, tuple[Section, float]] = {  # and after how many seconds no 
     "cifar": (cifar, 1),
     "checkpoints": (checkpoints, 20),
     "copying": (copying, 1),
-    "graphs": (graphs, 15),
+    "graphs": (graphs, 180),
     "speed": (speed, 110),
     "compiled": (compiled, 90),
 }
@@ -458,7 +482,11 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS))
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--tiny", action="store_true", help="as small as it can be")
+    parser.add_argument("--out", type=Path, help="folder for table.md and log.txt")
     arguments = parser.parse_args()
+    if arguments.out:
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        logging.basicConfig(filename=arguments.out / "log.txt", level=logging.INFO)
     device = torch.device(arguments.device)
     if device.type == "cuda" and not torch.cuda.is_available():
         sys.exit("error: --device cuda: this machine has none; --device cpu --tiny runs the code")
@@ -470,12 +498,16 @@ def main() -> int:
         for name in arguments.only:
             for line, is_right in rows(name, place):
                 print(*line, sep="  ", file=sys.stderr, flush=True)
+                logging.info("%s", "  ".join(line))
                 table.append(line)
                 is_sound &= is_right
     where = torch.cuda.get_device_name(device) if device.type == "cuda" else "the CPU"
     seconds = time.monotonic() - started
-    print(f"{where}, {rounds.machine(torch.get_num_threads())}; {seconds:.0f} s\n")
-    print(rounds.table(HEADER, table))
+    heading = f"{where}, {rounds.machine(torch.get_num_threads())}; {seconds:.0f} s\n"
+    report = f"{heading}\n{rounds.table(HEADER, table)}"
+    print(report)
+    if arguments.out:
+        (arguments.out / "table.md").write_text(report + "\n", encoding="utf-8")
     return 0 if is_sound else 1
 
 

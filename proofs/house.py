@@ -26,7 +26,7 @@ PLAN = {
         "policy store strategies",
         "andiron.data": "batchers dataset gathering loader prefetch",
         "andiron.learner": "agenda construction evaluation learner loop metric_log nonfinite "
-        "precision run_host saving state update",
+        "position precision run_host saving state update",
         "andiron.metrics": "history tally",
         "andiron.optim":
             "gradient_mean grouped model_weights optimizer transformations weighted_sums",

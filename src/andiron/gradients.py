@@ -34,6 +34,7 @@ class Gradients(dict[str, Tensor]):
     """
 
     found_inf: Tensor | None = None  # 1 if any was inf or NaN when the mean was divided
+    flag: Tensor | None = None  # 1 if a step is to change nothing; None if the host knows
 
     def __init__(self, tensors: Tensors, model: nn.Module, loss: Tensor | None = None):
         super().__init__(tensors)
@@ -76,7 +77,9 @@ class Gradients(dict[str, Tensor]):
 
     def replaced(self, tensors: Tensors) -> "Gradients":
         """Other tensors as gradients of the same loss and model."""
-        return Gradients(tensors, self.model, self.loss)
+        other = Gradients(tensors, self.model, self.loss)
+        other.flag = self.flag
+        return other
 
 
 def backward(loss: Tensor, model: nn.Module, weight: Tensor | float | None = None) -> Gradients:
@@ -204,24 +207,38 @@ def all_finite(gradients: Gradients) -> bool:
     tensors = gradients.with_loss
     if not tensors:
         return True
-    device = tensors[0].device
-    found_inf, one = _constants(device)
+    flag, _ = _constants(tensors[0].device)
+    _flag_nonfinite(tensors, flag)
+    is_finite = not flag.item()
+    if not is_finite:
+        flag.zero_()
+    return is_finite
+
+
+def _flag_nonfinite(tensors: list[Tensor], flag: Tensor) -> None:
+    device = flag.device
     if device.type != "mps" and fast_paths.on["finite check"]:  # mps lacks this operation
         try:
-            private_torch.unscale_and_check_(tensors, found_inf, one)
-            is_finite = not found_inf.item()
-            if not is_finite:
-                found_inf.zero_()
-            return is_finite
+            private_torch.unscale_and_check_(tensors, flag, _constants(device)[1])
+            return
         except RuntimeError:  # sparse, complex or expanded tensors, several devices
-            found_inf.zero_()
+            pass
     values = [tensor.coalesce().values() if tensor.is_sparse else tensor for tensor in tensors]
-    return bool(torch.stack([tensor.isfinite().all().to(device) for tensor in values]).all())
+    is_finite = torch.stack([tensor.isfinite().all().to(device) for tensor in values]).all()
+    flag.masked_fill_(~is_finite, 1.0)
 
 
 def mean_is_finite(mean: Gradients) -> bool:
     """`all_finite`, or what the division that made the mean has found."""
     return all_finite(mean) if mean.found_inf is None else not mean.found_inf.item()
+
+
+def flag_nonfinite(mean: Gradients, flag: Tensor) -> None:
+    """Sets `flag` to 1 unless the mean is finite; reads nothing from the device."""
+    if mean.found_inf is not None:
+        torch.maximum(flag, mean.found_inf, out=flag)
+    elif tensors := mean.with_loss:
+        _flag_nonfinite(tensors, flag)
 
 
 @functools.lru_cache

@@ -82,9 +82,12 @@ class LearnerOptions:
         "in an update",
         hparam="if set",
     )
+    graph: bool | Literal["auto"] = option(
+        False, "a training step as one CUDA graph; auto: where one can be", resume="free"
+    )
     on_nonfinite: Literal["stop", "skip", "ignore"] = option(
         "stop",
-        "the reaction to an update with a NaN or infinity, before the weights change",
+        "reaction to an update with a NaN or infinity, which is not applied",
     )
     log_every: Every = option(
         20, "log every N updates; or 1epochs, 0.5minutes", resume="free"
@@ -97,7 +100,7 @@ class LearnerOptions:
     validate_first: bool = option(False, "also validate before the first update", resume="free")
     histograms: bool | str = option(
         False,
-        "log histograms of weights and gradients: true, or a regex of parameter names",
+        "log histograms of weights and gradients: true, or a regex of names",
         resume="free",
     )
     profile: Traced | None = option(

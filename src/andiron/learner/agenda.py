@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from andiron import errors
 from andiron.interrupter import Interrupter
-from andiron.learner.update import Position
+from andiron.learner.position import Position
 from andiron.options import LearnerOptions
 from andiron.plain.cadence import Cadence, Clock, Ticker, seconds_of
 

@@ -67,6 +67,7 @@ class LearnerBuilder:
         clip: Clip | None = None,
         sam: Positive | None = None,
         precision: Literal["fp32", "tf32", "bf16", "fp16"] = "fp32",
+        graph: bool | Literal["auto"] = False,
         on_nonfinite: Literal["stop", "skip", "ignore"] = "stop",
         log_every: Every = 20,
         validate_every: Every = "1epochs",
@@ -78,9 +79,9 @@ class LearnerBuilder:
         options = LearnerOptions(
             num_epochs=num_epochs, num_updates=num_updates, max_time=max_time, seed=seed,
             grads_accumulation=grads_accumulation, clip=clip, sam=sam, precision=precision,
-            on_nonfinite=on_nonfinite, log_every=log_every, validate_every=validate_every,
-            validate_first=validate_first, histograms=histograms, profile=profile,
-            test_weights=test_weights
+            graph=graph, on_nonfinite=on_nonfinite, log_every=log_every,
+            validate_every=validate_every, validate_first=validate_first, histograms=histograms,
+            profile=profile, test_weights=test_weights
         )  # fmt: skip
         folder = folder_at(run_dir)
         self._chosen = Choices(
@@ -128,10 +129,12 @@ class LearnerBuilder:
         """
         return self._set(precision=value)
 
+    def graph(self, value: bool | Literal["auto"] = True) -> "LearnerBuilder":
+        """A training step as one CUDA graph; auto: where one can be. Default: False."""
+        return self._set(graph=value)
+
     def on_nonfinite(self, value: Literal["stop", "skip", "ignore"]) -> "LearnerBuilder":
-        """The reaction to an update with a NaN or infinity, before the weights change. Default:
-        "stop".
-        """
+        """Reaction to an update with a NaN or infinity, which is not applied. Default: "stop"."""
         return self._set(on_nonfinite=value)
 
     def log_every(self, value: Every) -> "LearnerBuilder":
@@ -147,9 +150,7 @@ class LearnerBuilder:
         return self._set(validate_first=value)
 
     def histograms(self, value: bool | str = True) -> "LearnerBuilder":
-        """Log histograms of weights and gradients: True, or a regex of parameter names. Default:
-        False.
-        """
+        """Log histograms of weights and gradients: True, or a regex of names. Default: False."""
         return self._set(histograms=value)
 
     def profile(self, value: Traced | None) -> "LearnerBuilder":

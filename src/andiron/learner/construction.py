@@ -1,6 +1,7 @@
 """Constructs a Learner from the choices of a LearnerBuilder, after checking that they fit."""
 
 import inspect
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,7 +27,8 @@ from andiron.learner.nonfinite import Nonfinite
 from andiron.learner.precision import Precision
 from andiron.learner.run_host import RunHost
 from andiron.learner.state import LearnerState
-from andiron.learner.update import Position, Updater
+from andiron.learner.position import Position
+from andiron.learner.update import Updater
 from andiron.metrics import direction
 from andiron.optim import transformations
 from andiron.optim.foreign import torch_optimizer
@@ -34,13 +36,15 @@ from andiron.optim.grouped import GroupedOptimizer
 from andiron.optim.optimizer import Optimizer
 from andiron.optim.own.averaging import Rule, WeightAverage
 from andiron.options import LearnerOptions
+from andiron.plain import wings
 from andiron.plain.cadence import Cadence, Ticker
-from andiron.protocols import Metric, Renderer, Writer
+from andiron.protocols import Metric, Renderer, TrainOutput, Writer
 from andiron.render.interactive import Interactive
 from andiron.run_folder import RunFolder
 from andiron.schedules.single_curve import Schedule, from_value, stateful
 from andiron.writers.fanout import Writers
 
+log = logging.getLogger("andiron")
 # the place of the run of a learner's state, and of its checkpoints
 HostOf = Callable[[LearnerState, Checkpointer | None], RunHost | None]
 
@@ -176,7 +180,19 @@ def _updater(chosen: Choices, state: LearnerState) -> Updater:
         options.sam,
         histogram_names(options.histograms, dict(state.model.named_parameters())),
         chosen.world,
+        train_step=_graphed_step(chosen, state) if options.graph else None,
     )
+
+
+def _graphed_step(chosen: Choices, state: LearnerState) -> Callable[[Any], TrainOutput] | None:
+    if (graphs := wings.optional("andiron_lab.graphs.graphed_step")) is None:
+        log.warning("%s", wings.missing_lab("graph"))
+        return None
+    precision, options, world = state.nonfinite.precision, chosen.options, chosen.world
+    made: Callable[[Any], TrainOutput] | None = graphs.step_for(
+        state.model, chosen.device, precision, state.optimizer, options, world
+    )
+    return made
 
 
 def _check_state(model: nn.Module) -> None:

@@ -109,7 +109,7 @@ class Learner(AbstractContextManager["Learner"]):
         them.
         Raises: as `steps`.
         """
-        for _ in self.steps(train, valid, test, more=more):
+        for _ in self.steps(train, valid, test, more=more, is_watched=False):
             pass
         if not self._host.is_recorded:  # else shown with the results
             self.metric_log.show(self.summary())
@@ -145,10 +145,12 @@ class Learner(AbstractContextManager["Learner"]):
         test: Batches | None = None,
         *,
         more: Mapping[str, Batches] | None = None,
+        is_watched: bool = True,
     ) -> Generator[Step, None, None]:
         """The training loop: yields after each update and validation, and after the test.
 
-        `more` are as in `fit`; each of these sets has a validation of its own.
+        `more` are as in `fit`; each of these sets has a validation of its own. Unless it
+        `is_watched`, a few updates may be made beyond the one that is yielded.
         The body of the caller's `for` runs between two updates. A loop that is left, by `break` or
         by an error, saves the state after the last completed update.
         Raises: TypeError for an iterator, which has no second epoch; ValueError for a loader
@@ -161,9 +163,10 @@ class Learner(AbstractContextManager["Learner"]):
         sets = named_sets(valid, more, self._state.validations)
         adapted = {name: self._adapted(loader) for name, loader in sets.items()}
         tested = None if test is None else self._adapted(test)
-        steps = self._loop.steps(trained, adapted, tested)
-        self._steps = weakref.ref(steps)  # weak, so that `break` closes it at once
         observers = self._state.observers
+        is_watched |= bool(observers or self.options.profile)
+        steps = self._loop.steps(trained, adapted, tested, is_watched=is_watched)
+        self._steps = weakref.ref(steps)  # weak, so that `break` closes it at once
         return self._observed(steps, observers) if observers else steps
 
     def end(self, reason: str) -> None:

@@ -1,24 +1,22 @@
 """The training loop, on one screen: `Loop.steps`."""
 
 import logging
-import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from itertools import islice
 from typing import Any, Literal
 
-from andiron import errors
 from andiron.interrupter import Interrupter
 from andiron.learner import saving
 from andiron.learner.agenda import Agenda
 from andiron.learner.evaluation import Evaluator
-from andiron.learner.extras import lone_samples, mean_loss
+from andiron.learner.extras import epoch_batches, lone_samples, mean_loss
 from andiron.learner.extras.observers import Step
+from andiron.learner.extras.unread_checks import UnreadChecks
 from andiron.learner.run_host import RunHost, RunSession
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Updated, Updater
 from andiron.options import LearnerOptions
-from andiron.protocols import Loader
+from andiron.protocols import Loader, Values
 
 log = logging.getLogger("andiron")
 Sets = Mapping[str, Loader]  # validation sets by name
@@ -71,10 +69,15 @@ class Loop:
             self._agenda.end_quiet()
             log.info("ends after update %d: %s", self._position.updates, reason)
 
-    def steps(self, train: Loader, sets: Sets, test: Loader | None) -> Generator[Step, None, None]:
+    def steps(
+        self, train: Loader, sets: Sets, test: Loader | None, *, is_watched: bool = True
+    ) -> Generator[Step, None, None]:
         """Trains to the end; the state is saved if the caller leaves. See `Learner.steps`."""
         at, agenda, logs, size = self._position, self._agenda, self._agenda.logs, len(train)
         updater, snapshot, interrupter = self._updater, self._state.copies, self._interrupter
+        # batches and items wait, so that nothing may write into them
+        may_wait = not is_watched and getattr(train, "has_own_memory", False)
+        unread = updater.unread if may_wait else None
         with self.training(train), self._saved_if_left():
             self._saver.begin()
             yield from self._measured(self._validate_if_due(sets))
@@ -82,11 +85,16 @@ class Loop:
                 for batches in self.batches_of_epoch(train):
                     is_last = at.batch == size
                     is_log_point = is_last or at.updates + 1 == logs.next_update
-                    updated = updater.update(batches, at, train, is_log_point, snapshot)
-                    self._count(updated, batches)
-                    yield self._step(updated)
-                    is_quiet = not is_last and at.updates < agenda.quiet_until
-                    if is_quiet and not (interrupter.is_watched or updater.world.is_asked):
+                    if unread is None:
+                        updated = updater.update(batches, at, train, is_log_point, snapshot)
+                        yield self._counted(updated, batches)
+                    else:
+                        yield from self._deferred(unread, batches, is_log_point)
+                    is_asked = interrupter.is_watched or updater.world.is_asked
+                    is_quiet = not (is_last or is_asked) and at.updates < agenda.quiet_until
+                    if unread is not None:
+                        yield from self._read(waits=is_log_point or not is_quiet)[0]
+                    if is_quiet:
                         continue
                     if not is_last:
                         yield from self._measured(self._validate_if_due(sets))
@@ -101,7 +109,7 @@ class Loop:
                     self._saver.save_if_due(at.epoch)
             yield from self._measured(self._end_run(sets))
             self._saver.save(saving.ENDS)
-            with self._saved_if_interrupted():
+            with self._saver.saved_if_interrupted(self._evaluation):
                 self._evaluation.enter_context(self._state.optimizer.evaluated())
                 self._evaluation.enter_context(self._state.early_stopping.restored())
                 if test is not None:
@@ -137,6 +145,7 @@ class Loop:
                     with self._interrupter.heard():
                         yield
                 except BaseException:
+                    self._read(waits=True)
                     at.give_back()
                     raise
                 finally:
@@ -150,18 +159,18 @@ class Loop:
         at = self._position
         self._metric_log.start_epoch(at.epoch, at.batch)
         self._stop_if_asked()
-        batches = iter(train.epoch(at.epoch, at.batch) if at.batch else train.epoch(at.epoch))
-        if at.updates == self._metric_log.progress.first_updates:  # later epochs are alike
-            parts = train, self._updater.model, self._updater.world
-            batches = lone_samples.refused(batches, *parts, self._agenda.is_whole(at, len(train)))
-            batches = mean_loss.refused(batches, *parts, self._accumulation)
-        batches = self._metric_log.traced(batches)
-        asked = time.perf_counter()
-        while group := list(islice(batches, self._accumulation)):
-            self._metric_log.progress.waited += time.perf_counter() - asked
-            at.take(len(group))
-            yield group
-            asked = time.perf_counter()
+        size, refused = self._accumulation, self._refused
+        yield from epoch_batches.groups(train, at, self._metric_log, size, refused)
+
+    def _refused(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """The batches of this process's first epoch, once they fit the model; later ones are alike.
+        """
+        train, updater = self._train, self._updater
+        parts = train, updater.model, updater.world
+        is_whole = self._agenda.is_whole(self._position, len(train))
+        return mean_loss.refused(
+            lone_samples.refused(batches, *parts, is_whole), *parts, self._accumulation
+        )
 
     def update(self, batches: Sequence[object], train: Loader) -> bool:
         """Makes one update outside `fit`, inside `training`; returns False if it was skipped."""
@@ -169,44 +178,60 @@ class Loop:
         agenda.look_ahead(at)
         is_log_point = at.batch == len(train) or at.updates + 1 == agenda.logs.next_update
         updated = self._updater.update(batches, at, train, is_log_point, self._state.copies)
-        self._count(updated, batches)
+        self._counted(updated, batches)
         return updated is not None
 
-    def _count(self, updated: Updated | None, batches: Sequence[object]) -> None:
+    def _deferred(
+        self, unread: UnreadChecks, batches: Sequence[object], is_log_point: bool
+    ) -> Iterator[Step]:
+        """Makes an update that is counted once its check is read; the events until an error."""
+        parts = self._train, is_log_point, self._state.copies, unread
+        try:
+            unread.add(self._updater.update(batches, self._position, *parts), batches)
+        except Exception:
+            steps, is_undone = self._read(waits=True)
+            yield from steps
+            if not is_undone:  # else an earlier update was rejected: this one is not made
+                raise
+
+    def _read(self, *, waits: bool) -> tuple[list[Step], bool]:
+        """Counts updates whose check is read; their events, and whether others were undone."""
+        if (unread := self._updater.unread) is None:
+            return [], False
+        waits = waits or self._begins is not None or bool(self._state.averages)
+        passed, is_undone = unread.read(waits=waits)
+        return [self._counted(*made) for made in passed], is_undone
+
+    def _counted(self, updated: Updated | None, batches: Sequence[object]) -> Step:
         """Counts an update, None if it was skipped; after its first one the run has begun."""
-        self._position.use()
-        if updated is not None:
-            self._take(updated, batches)
+        at, epoch = self._position, self._metric_log.progress.epoch
+        values = {} if updated is None else self._take(updated, batches)
         if self._begins is not None:
             self._saver.wait()  # a run that has begun has a checkpoint
             self._begins.updated()
             self._begins = None
+        if updated is None:
+            return Step("skipped", at.updates, epoch, at.batch, {})
+        return Step("update", at.updates, epoch, at.batch, values, updated.items)
 
-    def _take(self, updated: Updated, batches: Sequence[object]) -> None:
-        """Counts an update in the averages and the log."""
+    def _take(self, updated: Updated, batches: Sequence[object]) -> Values:
+        """Counts an update in the averages and the log; returns the values of a log point."""
         at, metric_log, progress = self._position, self._metric_log, self._metric_log.progress
         for average in self._state.averages.values():
             average.update(self._state.model, at.updates)
         kept = getattr(self._train, "has_own_memory", False)
         for item, batch in zip(updated.items, batches, strict=True):
             metric_log.train_tally.add(item, batch, is_kept=kept)
-        progress.updates = at.updates
+        progress.updates += 1
         progress.batch += len(batches)
         progress.new_batches += len(batches)
         progress.new_updates += 1
-        if updated.readings is not None:
-            metric_log.log_window(updated.readings, updated.histograms)
-            self._agenda.logs.done(at.updates)
-            self._agenda.logs.look_ahead(at.updates)
-
-    def _step(self, updated: Updated | None) -> Step:
-        """The event of an update; None stands for a skipped one."""
-        at, epoch = self._position, self._metric_log.progress.epoch
-        if updated is None:
-            return Step("skipped", at.updates, epoch, at.batch, {})
-        readings = updated.readings
-        values = {} if readings is None else self._metric_log.latest.get("train", {}) | readings
-        return Step("update", at.updates, epoch, at.batch, values, updated.items)
+        if updated.readings is None:
+            return {}
+        metric_log.log_window(updated.readings, updated.histograms)
+        self._agenda.logs.done(at.updates)
+        self._agenda.logs.look_ahead(at.updates)
+        return metric_log.latest.get("train", {}) | updated.readings
 
     def _measured(self, splits: Iterable[str]) -> Iterator[Step]:
         """The events of passes that were just recorded."""
@@ -219,23 +244,23 @@ class Loop:
     def _validate_if_due(self, sets: Sets) -> Sets:
         """Measures the validation sets that are due within an epoch, and returns them."""
         if due := {n: sets[n] for n in self._agenda.due_sets(self._position)}:
-            with self._saved_if_interrupted():
+            with self._saver.saved_if_interrupted(self._evaluation):
                 self.evaluator.validate(due)
             for split in due:
                 self._metric_log.validated(split)
-            self._observe(due)
+            self._state.observe(due)
         return due
 
     def _end_epoch(self, sets: Sets) -> Sets:
         """Closes an epoch; measures the validation sets that are due, and returns them."""
         at = self._position
         due = {n: sets[n] for n in self._agenda.due_sets(at, at.epoch + 1)}
-        with self._saved_if_interrupted():
+        with self._saver.saved_if_interrupted(self._evaluation):
             self._metric_log.close_epoch()
             self.evaluator.validate(due)
         self._metric_log.epoch_ended()
         at.next_epoch()
-        self._observe(due)
+        self._state.observe(due)
         return due
 
     def _end_run(self, sets: Sets) -> Sets:
@@ -244,26 +269,13 @@ class Loop:
         if self._agenda.is_length_reached(at):
             self.ending = None
         due = {n: sets[n] for n in self._agenda.unmeasured_sets(at)}
-        with self._saved_if_interrupted():
+        with self._saver.saved_if_interrupted(self._evaluation):
             was_open = at.batch > 0 and self._metric_log.close_epoch(is_whole=False)
             self.evaluator.validate(due)
         if was_open:
             self._metric_log.epoch_ended()
-        self._observe(due)
+        self._state.observe(due)
         return due
-
-    def _observe(self, sets: Sets) -> None:
-        """Passes the values of these sets to their early stopping rules."""
-        at, state = self._position, self._state
-        if not sets or not state.early_stopping.rules:
-            return
-        with state.optimizer.evaluated():
-            state.early_stopping.observe(
-                self._metric_log.latest,
-                epoch=at.epoch + (at.batch > 0),
-                updates=at.updates,
-                is_new=lambda split: state.is_measured(split, sets),
-            )
 
     def _stop_if_asked(self) -> None:
         at, agenda = self._position, self._agenda
@@ -279,17 +291,6 @@ class Loop:
         try:
             yield
         except GeneratorExit:
+            self._read(waits=True)
             self._saver.save(saving.STOPS)
-            raise
-
-    @contextmanager
-    def _saved_if_interrupted(self) -> Iterator[None]:
-        """If the pass inside is interrupted, saves the state from before it, to repeat it."""
-        before = self._metric_log.state_dict()
-        try:
-            with self._metric_log.throughput.halted():
-                yield
-        except errors.Interrupted:
-            self._evaluation.close()
-            self._saver.save(saving.INTERRUPTED, before)
             raise

@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
-from andiron.learner.update import Position
+from andiron.learner.position import Position
 from andiron.protocols import Loader
 
 Summary = dict[str, Any]

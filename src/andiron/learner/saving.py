@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -142,6 +142,19 @@ class Saver:
                 "chooses the best weights; use the last ones (test_weights=last)"
             )
         return checkpoint_files.load(checkpointer.store.fetch(best.name))
+
+    @contextmanager
+    def saved_if_interrupted(self, evaluation: ExitStack) -> Iterator[None]:
+        """If the pass inside is interrupted, saves the state from before it, to repeat it."""
+        metric_log = self._state.metric_log
+        before = metric_log.state_dict()
+        try:
+            with metric_log.throughput.halted():
+                yield
+        except errors.Interrupted:
+            evaluation.close()
+            self.save(INTERRUPTED, before)
+            raise
 
     def save_on_request(self) -> None:
         """Writes the current state to the disk; the cadence of checkpoints is unchanged."""

@@ -16,7 +16,7 @@ from andiron.learner.extras.early_stopping import BEST, StoppingRules
 from andiron.learner.extras.observers import Observers
 from andiron.learner.metric_log import Measured, MetricLog
 from andiron.learner.nonfinite import Nonfinite
-from andiron.learner.update import Position
+from andiron.learner.position import Position
 from andiron.optim import model_weights
 from andiron.optim.foreign import slot_checks
 from andiron.optim.grouped import GroupedOptimizer
@@ -149,6 +149,18 @@ class LearnerState:
         sets = {**parts.get("sets", {}), "valid": parts["validation"]}
         for name, ticker in self.validations.items():
             ticker.load_state_dict(sets.get(name, {"last_update": -1}))
+
+    def observe(self, sets: Mapping[str, Loader]) -> None:
+        """Passes the values of these sets to their early stopping rules."""
+        at, rules = self.position, self.early_stopping
+        if sets and rules.rules:
+            with self.optimizer.evaluated():
+                rules.observe(
+                    self.metric_log.latest,
+                    epoch=at.epoch + (at.batch > 0),
+                    updates=at.updates,
+                    is_new=lambda split: self.is_measured(split, sets),
+                )
 
     def observing_schedules(self) -> Iterator[Any]:
         """The schedules that observe validations, such as Plateau."""

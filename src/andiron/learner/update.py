@@ -1,6 +1,5 @@
 """One update of the parameters: gradients of its batches, transformations, finite check, step."""
 
-import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,9 @@ from andiron.distributed import ALONE, World
 from andiron.gradients import Gradients
 from andiron.learner.extras.group_statistics import GroupStatistics
 from andiron.learner.extras.nonfinite_cause import Step
+from andiron.learner.extras.unread_checks import LATE, UnreadChecks
 from andiron.learner.nonfinite import Nonfinite, RejectedError, StateBefore
+from andiron.learner.position import Position
 from andiron.learner.precision import Precision
 from andiron.optim import model_weights
 from andiron.optim.gradient_mean import reduction_for
@@ -23,77 +24,10 @@ from andiron.optim.grouped import GroupedOptimizer
 from andiron.optim.owners import ownership
 from andiron.optim.transformations import Chain
 from andiron.plain import private_torch
-from andiron.protocols import Loader, TrainOutput, Values, batch_size_of, network_of
-from andiron.schedules.single_curve import Schedule
+from andiron.protocols import Loader, TrainOutput, Values, network_of
+from andiron.schedules.single_curve import Schedule, stateful
 
 OUT_OF_BOUNDS = re.compile(r"Target (\d+) is out of bounds")  # of torch's cross entropy
-log = logging.getLogger("andiron")
-
-
-@dataclass
-class Position:
-    """The position of a run; with the seed, it determines everything random."""
-
-    seed: int
-    updates: int = 0  # completed
-    epoch: int = 0  # completed
-    batch: int = 0  # taken from the epoch under way
-    first_batch: int = 0  # the first batch that no completed update has used
-    batch_size: int | None = None  # None where the loader has none
-
-    def state_dict(self) -> dict[str, int | None]:
-        """The seed and the counters."""
-        return {name: value for name, value in vars(self).items() if name != "first_batch"}
-
-    def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Continues from saved counters."""
-        vars(self).update({name: state.get(name) for name in self.state_dict()})
-        self.first_batch = self.batch
-
-    def enter(self, loader: Any) -> None:
-        """Begins within an epoch where another batch size left it; no sample is skipped.
-
-        Samples that are seen again, less than a batch, are counted in a warning.
-        Raises: MismatchError for an epoch with fewer batches than were taken from it: it would
-        never end.
-        """
-        before, size = self.batch_size, batch_size_of(loader)
-        self.batch_size = size
-        if self.batch and before is not None and size is not None and before != size:
-            seen = min(self.batch * before, loader.num_items)
-            self.batch = len(loader) if seen == loader.num_items else seen // size
-            self.first_batch = self.batch
-            if again := max(0, seen - self.batch * size):
-                log.warning(
-                    "batch_size=%d: epoch %d continues at a multiple of it, so that %d of its %d "
-                    "samples so far are seen again; resume at the end of an epoch to see each once",
-                    size, self.epoch + 1, again, seen,
-                )  # fmt: skip
-        if self.batch > len(loader):
-            taken = f"{self.batch} batches are taken from an epoch of {len(loader)}"
-            raise errors.MismatchError(f"{taken}: the state is of other data; train on those")
-
-    def within(self, loader: Loader) -> str:
-        """The position as text."""
-        batches = f"{self.batch} of its {len(loader)} batches"
-        return f"update {self.updates}, epoch {self.epoch + 1}, after {batches}"
-
-    def take(self, batches: int) -> None:
-        """Takes batches from the epoch, for an update that is made next."""
-        self.batch += batches
-
-    def give_back(self) -> None:
-        """Gives back the batches of an update that was not made."""
-        self.batch = self.first_batch
-
-    def use(self) -> None:
-        """Uses the batches taken: a resumed run begins with the next."""
-        self.first_batch = self.batch
-
-    def next_epoch(self) -> None:
-        """Moves to the first batch of the next epoch."""
-        self.epoch += 1
-        self.batch = self.first_batch = 0
 
 
 @dataclass(frozen=True)
@@ -130,12 +64,23 @@ class Updater:
     histograms: frozenset[str] = frozenset()  # of these parameters, at log points
     world: World = ALONE
     instruments: list[Instrument] = field(default_factory=list)
+    train_step: Callable[[Any], TrainOutput] | None = None  # None: the model's
 
     def __post_init__(self) -> None:
         self.evaluations = 0  # of the gradients of the current update, with SAM's and the step's
+        self.unread = self._unread_checks()
         # the model's modules, and the children that each had when they were listed
         self._modules: list[nn.Module] = [self.model]
         self._children: list[dict[str, Any]] = []
+
+    def _unread_checks(self) -> UnreadChecks | None:
+        """Where the check of an update waits for a device; None also if none could be undone."""
+        schedules = self.schedule, *self.optimizer.schedules
+        is_final = self.world.is_divided or self.sam is not None or self.optimizer.needs_closure
+        if is_final or any(map(stateful, schedules)) or not self.nonfinite.checks:
+            return None
+        device = next(iter(self.optimizer.parameters.values())).device
+        return UnreadChecks(device) if device.type in LATE else None
 
     def rates(self, updates: int) -> dict[str, float]:
         """The learning rate of every group that is not frozen, for the update after `updates`."""
@@ -148,10 +93,12 @@ class Updater:
         loader: Loader | None = None,
         is_log_point: bool = False,
         snapshot: Callable[[], Checkpoint] | None = None,
+        unread: UnreadChecks | None = None,
     ) -> Updated | None:
         """One update by the mean gradients of `batches`; None if it was skipped as non-finite.
 
-        `snapshot` gives the state to save where a non-finite update stops the run.
+        `snapshot` gives the state to save where a non-finite update stops the run. With `unread`,
+        it may be undone later.
         Raises: NonFiniteError, the weights unchanged, if the policy is to stop.
         """
         optimizer, transform, updates = self.optimizer, self.transform, position.updates
@@ -162,7 +109,10 @@ class Updater:
         gradients, items = self.gradients(batches, position, loader)
         for instrument in self.instruments:
             instrument.computed(gradients, items)
-        if not self.nonfinite.passes(gradients):
+        is_deferred = False
+        if unread is not None and not optimizer.waiting:  # a group that was thawed stays so
+            is_deferred = unread.defers(gradients, self._undo(before, position))
+        if not (is_deferred or self.nonfinite.passes(gradients)):
             self._leave_out(gradients, before, position, batches, loader, snapshot)
             return None
         statistics = self._statistics(gradients, rates) if is_log_point else None
@@ -173,14 +123,16 @@ class Updater:
                 raise RejectedError(mean)
             return mean if transform is None else transform(mean, updates)
 
+        flag = gradients.flag
         if transform is not None:  # of the mean: clipping each micro-batch would bias it
             gradients = transform(gradients, updates)
+        gradients.flag = flag
         try:
             optimizer.step(rates, self.model, gradients, again, updates=updates)
         except RejectedError as error:
             self._leave_out(error.gradients, before, position, batches, loader, snapshot)
             return None
-        position.updates += 1
+        position.use(updates=1)
         if self.precision.has_loss_scale:
             self.precision.updated()
         if statistics is None:
@@ -230,6 +182,20 @@ class Updater:
         place = position.updates, position.epoch, position.first_batch
         step = Step.of(*place, len(batches), loader)
         self.nonfinite.leave_out(step, self.model, rejected, batches, snapshot)
+        position.use()
+
+    def _undo(self, before: StateBefore | None, position: Position) -> Callable[[], None]:
+        """Brings back the state before the update that is computed now; its step is not made."""
+        at = position.state_dict() | {"batch": position.first_batch}
+        scale = self.precision.state_dict()
+
+        def undo() -> None:
+            if before is not None:
+                before.restore()
+            position.load_state_dict(at)
+            self.precision.load_state_dict(scale)
+
+        return undo
 
     def gradients(
         self,
@@ -246,16 +212,17 @@ class Updater:
         self.evaluations += 1
         reduction = reduction_for(self.world, self.model, structures.size_or_one)
         model: Any = self.model
+        train_step = self.train_step or model.train_step
         items: list[Any] = []
         for number, slice_number, batch in reduction.steps(batches):
             counters = (number, *slice_number) if number or slice_number else ()
             randomness.start_stream(position.seed, "update", position.updates, *counters)
             try:
                 if reduction.during_backward is None and not self.precision.changes_step:
-                    output: TrainOutput = model.train_step(batch)
+                    output: TrainOutput = train_step(batch)
                 else:
                     with self.precision.step(reduction.during_backward):
-                        output = model.train_step(batch)
+                        output = train_step(batch)
                 items.append(output.item)
                 gradients, weight = output.gradients, output.weight
             except errors.SampleError as error:

@@ -139,7 +139,10 @@ class Optimizer:
         try:
             self._lend(gradients)  # torch checks their shapes, dtypes and devices
             with torch.set_grad_enabled(False):
-                if not (is_whole and held.step.by_kernel(groups, tensors, rates)):
+                flag = gradients.flag
+                is_stepped = is_whole and held.step.by_kernel(groups, tensors, rates, flag)
+                # any other step would change something: it waits for the flag
+                if not is_stepped and (flag is None or not flag.item()):
                     again = [self._evaluations(gradients, closure)] if self.needs_closure else []
                     held.public_step(rates, *again)
         finally:

@@ -23,7 +23,7 @@ from andiron.data.loader import DataLoader
 from andiron.gradients import Gradients
 from andiron.learner import Learner
 from andiron.learner.extras.observers import Step
-from andiron.learner.update import Position
+from andiron.learner.position import Position
 from andiron.plain import readable
 from andiron.plain.states import State
 from andiron.randomness import global_generators_restored

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from andiron import errors
-from andiron.learner.update import Position
+from andiron.learner.position import Position
 
 
 class Batches(SimpleNamespace):

@@ -25,7 +25,8 @@ SGD = (*MODES, "momentum", "dampening", "nesterov", "weight_decay", "maximize")
 OPTIONS: dict[Any, tuple[str, ...]] = {
     torch.optim.Adam: ADAM, torch.optim.AdamW: ADAM, torch.optim.SGD: SGD
 }  # fmt: skip
-Kernel = Callable[[list[Tensor], list[Tensor], float], None]  # of parameters, gradients, rate
+# of parameters, gradients, rate and flag
+Kernel = Callable[[list[Tensor], list[Tensor], float, Tensor | None], None]
 PLAIN = {bool, int, float}
 DTYPE: Any = attrgetter("dtype")
 ONE = torch.tensor(1.0)  # on a CPU adding it takes 4 us, adding 1 takes 9
@@ -73,10 +74,17 @@ class TorchStep:
                 parameter.grad = late.get(parameter)
             step(inner, *closure)
 
-    def by_kernel(self, groups: Groups, gradients: list[Tensor], rates: Sequence[float]) -> bool:
+    def by_kernel(
+        self,
+        groups: Groups,
+        gradients: list[Tensor],
+        rates: Sequence[float],
+        flag: Tensor | None = None,
+    ) -> bool:
         """Whether the fused kernel made the step of each group; else nothing has changed.
 
-        `gradients` has the tensors of one group after the other.
+        `gradients` has the tensors of one group after the other. The step changes nothing if `flag`
+        is 1.
         It does not for parameters on several devices, of several types, in subclasses of Parameter
         or without state, for options that are tensors, with hooks or a `step` that was replaced,
         and where torch's kernel in this version differs from its optimizer.
@@ -106,7 +114,7 @@ class TorchStep:
         if not self._made_of or not fast_paths.on["fused step"]:
             return False
         for kernel, part in zip(self._kernels, parts):
-            kernel(*part)
+            kernel(*part, flag)
         return True
 
     def _is_changed(self) -> bool:
@@ -170,19 +178,23 @@ def _kernel(kind: object, inner: object, group: Any, states: list[Any]) -> Kerne
     }
     if not {type(tensor) for slot in tensors.values() for tensor in slot} <= {Tensor}:
         return None  # no step yet
-    run = partial(kernel, grad_scale=None, found_inf=None, **options, **tensors)
+    run = partial(kernel, grad_scale=None, **options, **tensors)
     checks = [name for name in CAPTURE_CHECKS if hasattr(inner, name)]
     check = getattr(inner, checks[0]) if checks and group["params"][0].is_cuda else None
     counters: Any = tensors.get("state_steps")
 
-    def step(parameters: list[Tensor], gradients: list[Tensor], lr: float) -> None:
+    def step(
+        parameters: list[Tensor], gradients: list[Tensor], lr: float, flag: Tensor | None
+    ) -> None:
         if check is not None:
             check()
         if counters and counters[0].is_cpu:
             private_torch.foreach_add_(counters, ONE, alpha=1.0)
         elif counters:
             private_torch.foreach_add_(counters, 1)
-        run(parameters, gradients, lr=lr)
+        run(parameters, gradients, lr=lr, found_inf=flag)
+        if counters and flag is not None:
+            private_torch.foreach_sub_(counters, [flag] * len(counters))
 
     return step
 
@@ -211,8 +223,10 @@ def _agrees(
         step: Any = optimizer.step
         if by_kernel:
             kernel: Any = _kernel(kind, optimizer, group, [optimizer.state[twin]])
-            step = partial(kernel, [twin], [values.square()], 0.1)
+            step = partial(kernel, [twin], [values.square()], 0.1, None)
         step()
+        if by_kernel:  # changes nothing
+            kernel([twin], [values.square()], 0.1, torch.ones((), device=device))
         return [twin, *filter(torch.is_tensor, optimizer.state[twin].values())]
 
     try:

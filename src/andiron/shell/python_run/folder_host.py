@@ -11,7 +11,7 @@ from andiron.checkpoint import Checkpointer, Store, directory
 from andiron.disk import files
 from andiron.learner.construction import Choices
 from andiron.learner.state import LearnerState
-from andiron.learner.update import Position
+from andiron.learner.position import Position
 from andiron.protocols import Loader
 from andiron.run_folder import RunFolder
 from andiron.shell.config import leaves

@@ -14,7 +14,7 @@ from torch import nn
 from andiron import errors, randomness
 from andiron.distributed import World
 from andiron.interrupter import Interrupter
-from andiron.learner.update import Position
+from andiron.learner.position import Position
 from andiron.optim.owners import group_table
 from andiron.plain import wings
 from andiron.protocols import Loader, Writer
@@ -104,7 +104,8 @@ class Experiment:
         with self._closed_after(), ExitStack() as at_end:
             for loader in built.loaders:
                 at_end.callback(loader.close)
-            for _ in learner.steps(built.train, built.valid, built.test, more=built.more):
+            sets = built.train, built.valid, built.test
+            for _ in learner.steps(*sets, more=built.more, is_watched=False):
                 pass
         return learner.model
 

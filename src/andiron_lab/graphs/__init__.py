@@ -1,0 +1,1 @@
+"""Steps of training as graphs of a device."""

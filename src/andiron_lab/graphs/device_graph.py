@@ -1,0 +1,47 @@
+"""A graph of a device: the kernels that a function started, started again by one call."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import torch
+
+
+class DeviceGraph(Protocol):
+    """A function's work on the device, recorded once and repeated over the same memory."""
+
+    def capture(self, function: Callable[[], Any]) -> Any:
+        """Records the function; returns what it returned, whose tensors each `replay` rewrites.
+
+        Raises: RuntimeError if the function reads a value from the device, or does something else
+        that cannot be repeated.
+        """
+
+    def replay(self) -> None:
+        """Repeats the work, with new draws from the default generators."""
+
+
+class CudaGraph:
+    """A `torch.cuda.CUDAGraph`; other threads may use the GPU during its capture."""
+
+    def __init__(self) -> None:
+        self._graph = torch.cuda.CUDAGraph()
+
+    def capture(self, function: Callable[[], Any]) -> Any:
+        """Runs the function once on a stream of its own, as torch asks for, then records it."""
+        stream, current = torch.cuda.Stream(), torch.cuda.current_stream()
+        stream.wait_stream(current)
+        with torch.cuda.stream(stream):
+            function()
+        current.wait_stream(stream)
+        torch.clear_autocast_cache()  # else the graph would use weights that were cast once
+        with torch.cuda.graph(self._graph, stream=stream, capture_error_mode="thread_local"):
+            outputs = function()
+        torch.clear_autocast_cache()
+        return outputs
+
+    def replay(self) -> None:
+        """Starts the recorded kernels; torch gives them the seed of the default generator."""
+        self._graph.replay()
+
+
+GRAPHS: dict[str, Callable[[], DeviceGraph]] = {"cuda": CudaGraph}  # by type of device

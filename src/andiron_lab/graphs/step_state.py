@@ -1,0 +1,77 @@
+"""What a training step changes and returns: brought back, and compared to the bit."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from andiron.data import structures
+from andiron.gradients import Detachable
+from andiron.plain import private_torch
+from andiron.protocols import TrainOutput
+
+PLAIN = bool | int | float | str | None
+
+
+class StateBefore:
+    """The buffers of a model and torch's generators, which a step changes."""
+
+    def __init__(self, model: nn.Module):
+        self._buffers = [
+            (private_torch.buffers(module), name, buffer, buffer.clone())
+            for module in model.modules()
+            for name, buffer in module.named_buffers(recurse=False)
+        ]
+        self._generators = [*_generators()]
+
+    def has_drawn_on_cpu(self) -> bool:
+        """Whether the default generator of the CPU has drawn since."""
+        return not torch.equal(self._generators[0], torch.get_rng_state())
+
+    def restore(self) -> None:
+        """Brings the state back."""
+        for owner, name, buffer, value in self._buffers:
+            owner[name] = buffer
+            with torch.no_grad():
+                buffer.copy_(value)
+        torch.set_rng_state(self._generators[0])
+        if len(self._generators) > 1:
+            torch.cuda.set_rng_state(self._generators[1])
+
+
+def _generators() -> Iterator[Tensor]:
+    yield torch.get_rng_state()
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        yield torch.cuda.get_rng_state()
+
+
+def outputs_by_name(model: nn.Module, output: TrainOutput) -> dict[str, Any]:
+    """Copies of all that a step makes, by name."""
+    item = output.item
+    parts = vars(item) if isinstance(item, Detachable) else structures.fields(item) or {"": item}
+    made = {f"the gradient of {name!r}": value for name, value in output.gradients.items()}
+    made |= {"the loss": output.gradients.loss, "the weight": output.weight}
+    made |= {f"the item's {name}": value for name, value in parts.items()}
+    made |= {f"the buffer {name!r}": value for name, value in model.named_buffers()}
+    return {
+        name: value.detach().clone() if isinstance(value, Tensor) else value
+        for name, value in made.items()
+    }
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    """Whether two values have the same bits; NaN equals NaN."""
+    if not (isinstance(one, Tensor) and isinstance(other, Tensor)):
+        return type(one) is type(other) and (not isinstance(one, PLAIN) or one == other)
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    bits = [tensor.contiguous().flatten().view(torch.uint8) for tensor in (one, other)]
+    return torch.equal(*bits)
+
+
+def first_difference(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> str | None:
+    """The first name whose values differ."""
+    names = dict.fromkeys([*expected, *actual])
+    differing = (n for n in names if not _are_equal(expected.get(n), actual.get(n)))
+    return next(differing, None)

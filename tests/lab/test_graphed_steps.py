@@ -1,0 +1,276 @@
+"""A step as a graph has the bits of the step that Python makes, or is named and left out.
+
+There is no GPU: a list of operations, repeated over fixed memory, stands for its graph.
+"""
+
+import math
+
+import pytest
+import torch
+from kept_points import Kept
+from recorded_graph import RecordedGraph
+from tensor_bits import differing
+from torch import nn
+
+from andiron import data, errors, models
+from andiron.data import ArrayBatcher, ArrayDataset
+from andiron.learner import LearnerBuilder
+from andiron.learner.extras import unread_checks
+from andiron.metrics import Accuracy, Loss
+from andiron.optim import Optimizer
+from andiron.optim.own.averaging import Ema
+from andiron.tasks import Adversarial, Classifier, LanguageModel
+from andiron_lab.graphs import device_graph
+
+BATCHES, BATCH = 14, 4
+
+
+class Answer:
+    """An answer that is there."""
+
+    def __init__(self, flag):
+        self._value = bool(flag)
+
+    def is_there(self):
+        return True
+
+    def is_set(self):
+        return self._value
+
+
+@pytest.fixture(autouse=True)
+def graphs_on_a_cpu(monkeypatch):
+    monkeypatch.setitem(device_graph.GRAPHS, "cpu", RecordedGraph)
+    monkeypatch.setattr(RecordedGraph, "replays", 0)
+
+
+def loader(bad=None, device="cpu"):
+    stream = torch.Generator().manual_seed(0)
+    inputs = torch.randn(BATCHES * BATCH - 1, 6, generator=stream)
+    targets = torch.randint(3, (len(inputs),), generator=stream)
+    dataset = ArrayDataset(inputs, targets)
+    options = {"batch_size": BATCH, "shuffle_seed": 1, "device": device}
+    if bad is not None:
+        plan = data.DataLoader(dataset, ArrayBatcher(), **options)
+        inputs[plan.indices(0, bad)[0], 2] = math.nan
+    return data.DataLoader(dataset, ArrayBatcher(), **options)
+
+
+def network(*more):
+    torch.manual_seed(1)
+    parts = nn.Linear(6, 5), nn.BatchNorm1d(5), nn.Tanh(), nn.Dropout(0.3), *more
+    return nn.Sequential(*parts, nn.Linear(5, 3))
+
+
+def learner(folder, net, graph, *, own=None, optimizer=torch.optim.Adam, scale=None, **options):
+    model, averages = Classifier(net), options.pop("averages", {})
+    device = options.pop("device", "cpu")
+    chosen = {"num_epochs": 2, "log_every": 4, "seed": 5, "graph": graph} | options
+    builder = LearnerBuilder(folder, **chosen).metric_train_numeric(Loss(), Accuracy())
+    builder.metric_valid_numeric(Loss()).with_writers(kept := Kept()).renderer(None)
+    made = builder.devices([device]).averages(**averages).with_file_checkpointer().build(
+        model, Optimizer(optimizer, model, **(own or {})), 0.05
+    )
+    made.updater.precision.scale = scale or made.updater.precision.scale
+    return made, kept
+
+
+def run(folder, graph, *, net=None, bad=None, **options):
+    """The tensors that a run leaves, and its record."""
+    made, kept = learner(folder, net or network(), graph, **options)
+    stopped = ""
+    with made:
+        try:
+            device = options.get("device", "cpu")
+            made.fit(loader(bad, device), loader(device=device))
+        except errors.NonFiniteError as error:
+            stopped = str(error).replace(str(folder), "")
+        state = made.state()
+    parts = {"model": state.model, "optimizer": state.optimizer, **state.averages}
+    tensors = {f"{part} {name}": t for part, own in parts.items() for name, t in own.items()}
+    return tensors, [stopped, repr(kept.untimed())], made
+
+
+CASES = {
+    "adam, clipped": {"clip": 0.5},
+    "sgd": {"optimizer": torch.optim.SGD, "own": {"momentum": 0.9}},
+    "any other optimizer": {"optimizer": torch.optim.RMSprop},
+    "accumulation of 3": {"grads_accumulation": 3, "num_epochs": 4},
+    "averages": {"averages": {"ema": Ema(0.9)}},
+    "bf16": {"precision": "bf16"},
+    "fp16 with overflows": {"precision": "fp16", "scale": 2.0**21, "num_epochs": 4},
+    "stops at a NaN": {"bad": 9},
+    "skips a NaN": {"bad": 9, "on_nonfinite": "skip"},
+}
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("case", CASES)
+def test_graphs_change_no_bit_and_no_record(tmp_path, monkeypatch, caplog, case, is_late):
+    expected, record, _ = run(tmp_path / "python", False, **CASES[case])
+    if is_late:
+        monkeypatch.setitem(unread_checks.LATE, "cpu", Answer)
+    actual, by_graph, made = run(tmp_path / "graph", True, **CASES[case])
+    assert RecordedGraph.replays > 3 and made.updater.train_step.reason is None, caplog.text
+    assert not differing(actual, expected)
+    assert by_graph == record
+
+
+@pytest.mark.parametrize("kinds", [(True, False), (False, True), (True, True)])
+def test_a_run_is_resumed_with_and_without_graphs(tmp_path, kinds):
+    expected, record, _ = run(tmp_path / "whole", False)
+    first, then = kinds
+    run(tmp_path / "parts", first, num_epochs=1)
+    model_of = learner(tmp_path / "parts", network(), then)
+    made, _ = model_of
+    made.resume()
+    with made:
+        made.fit(loader(), loader())
+        state = made.state()
+    parts = {"model": state.model, "optimizer": state.optimizer}
+    tensors = {f"{part} {name}": t for part, own in parts.items() for name, t in own.items()}
+    assert not differing(tensors, expected)
+
+
+class Reading(nn.Module):
+    def forward(self, inputs):
+        return inputs * (1.0 if inputs.sum().item() < 1e9 else 0.5)
+
+
+class Replacing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, inputs):
+        if self.training:
+            self.seen = self.seen + 1
+        return inputs
+
+
+class Calls(nn.Module):
+    """Counts its calls in Python: a graph would repeat the number of its capture."""
+
+    calls = 0
+
+    def forward(self, inputs):
+        self.calls += self.training
+        return inputs * (1 + 0.001 * (self.calls % 7))
+
+
+def hooked():
+    net = network()
+    net[0].register_forward_hook(lambda module, inputs, output: None)
+    return net
+
+
+REFUSALS = {
+    "a value is read": (lambda: network(Reading()), {}, "return inputs * (1.0 if inputs.sum()"),
+    "a buffer is replaced": (
+        lambda: network(Replacing()), {}, "the step replaces the buffer 'network.4.seen'"
+    ),
+    "a hook": (hooked, {}, "network.0 has a hook, which is not repeated"),
+    "sam": (network, {"sam": 0.05}, "sam=0.05: has none"),
+    "a line search": (network, {"optimizer": torch.optim.LBFGS}, "a line search has none"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_what_cannot_be_repeated_is_named_once_and_left_out(tmp_path, caplog, case):
+    make, options, words = REFUSALS[case]
+    expected, record, _ = run(tmp_path / "python", False, net=make(), **options)
+    actual, by_graph, _ = run(tmp_path / "graph", True, net=make(), **options)
+    said = [record.getMessage() for record in caplog.records if "graph: " in record.getMessage()]
+    assert len(said) == 1 and words in said[0]
+    assert not differing(actual, expected) and by_graph == record
+
+
+def test_what_python_does_beside_a_step_is_found_by_comparing(tmp_path, caplog):
+    run(tmp_path / "graph", True, net=network(Calls()))
+    assert "repetition 1 differs from that of the step without a graph" in caplog.text
+
+
+def test_auto_says_nothing_where_there_are_no_graphs(tmp_path, monkeypatch, caplog):
+    monkeypatch.delitem(device_graph.GRAPHS, "cpu")
+    made, _ = learner(tmp_path / "auto", network(), "auto")
+    assert made.updater.train_step is None and not caplog.text
+    learner(tmp_path / "true", network(), True)
+    assert "graph: device cpu has no graphs; the run goes on without graphs" in caplog.text
+
+
+def tokens(stream):
+    made = torch.randint(17, (BATCHES * BATCH, 9), generator=stream)
+    return made[:, :-1].contiguous(), made[:, 1:].contiguous()
+
+
+def pictures(stream):
+    number = BATCHES * BATCH
+    inputs = torch.rand(number, 1, 8, 8, generator=stream)
+    return inputs, torch.randint(3, (number,), generator=stream)
+
+
+TASKS = {
+    "convnet": (lambda: Classifier(models.ConvNet((1, 8, 8), 3, hidden=8)), pictures),
+    "gpt": (lambda: LanguageModel(models.GPT(17, 8, dim=16, layers=1, heads=2)), tokens),
+    "gan": (
+        lambda: Adversarial(
+            models.GAN((1, 8, 8), latent=4, width=8), input_mean=0.5, input_std=0.5
+        ),
+        pictures,
+    ),
+}  # fmt: skip
+
+
+def trained(folder, name, graph, device, **options):
+    """The tensors after ten updates or more of a shipped task, and its learner."""
+    make, samples = TASKS[name]
+    torch.manual_seed(1)
+    task = make()
+    dataset = ArrayDataset(*samples(torch.Generator().manual_seed(0)))
+    loaders = [
+        data.DataLoader(dataset, ArrayBatcher(), batch_size=BATCH, shuffle_seed=1, device=device)
+        for _ in range(2)
+    ]
+    builder = LearnerBuilder(folder, num_epochs=2, seed=5, graph=graph, **options)
+    builder.devices([device]).with_writers().renderer(None).unrecorded().averages(ema=Ema(0.9))
+    with builder.build(task, Optimizer(torch.optim.AdamW, task), 0.01) as made:
+        made.fit(*loaders)
+        state = made.state()
+    parts = {"model": state.model, "optimizer": state.optimizer, **state.averages}
+    tensors = {f"{part} {key}": t for part, own in parts.items() for key, t in own.items()}
+    return tensors, made.updater.train_step
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_shipped_tasks_have_graphs(tmp_path, caplog, name):
+    expected, _ = trained(tmp_path / "python", name, False, "cpu")
+    actual, step = trained(tmp_path / "graph", name, True, "cpu")
+    assert step.reason is None and step.repetitions > 3, caplog.text
+    assert not differing(actual, expected)
+
+
+GPU = {
+    "fp32": {}, "bf16": {"precision": "bf16"}, "fp16": {"precision": "fp16"},
+    "accumulation of 3": {"grads_accumulation": 3}, "clipped": {"clip": 0.1},
+}  # fmt: skip
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("case", GPU)
+@pytest.mark.parametrize("name", TASKS)
+def test_graphs_of_a_gpu_change_no_bit(tmp_path, caplog, name, case):
+    expected, _ = trained(tmp_path / "python", name, False, "cuda", **GPU[case])
+    actual, step = trained(tmp_path / "graph", name, True, "cuda", **GPU[case])
+    assert step.reason is None and step.repetitions > 3, caplog.text
+    assert not differing(actual, expected)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("graph", [False, True])
+@pytest.mark.parametrize("case", CASES)
+def test_a_gpu_that_answers_late_changes_no_bit(tmp_path, monkeypatch, case, graph):
+    options = {**CASES[case], "device": "cuda"}
+    late, record, _ = run(tmp_path / "late", graph, **options)
+    monkeypatch.delitem(unread_checks.LATE, "cuda")
+    at_once, expected, _ = run(tmp_path / "at once", False, **options)
+    assert not differing(late, at_once) and record == expected
