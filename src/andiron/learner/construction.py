@@ -20,7 +20,6 @@ from andiron.interrupter import Interrupter
 from andiron.learner.extras.early_stopping import EarlyStopping, StoppingRules
 from andiron.learner.extras.group_statistics import histogram_names
 from andiron.learner.extras.observers import Observer, Observers
-from andiron.learner.extras.update_trace import UpdateTrace
 from andiron.learner.learner import Learner
 from andiron.learner.metric_log import Answers, MetricLog
 from andiron.learner.nonfinite import Nonfinite
@@ -185,14 +184,20 @@ def _updater(chosen: Choices, state: LearnerState) -> Updater:
 
 
 def _graphed_step(chosen: Choices, state: LearnerState) -> Callable[[Any], TrainOutput] | None:
-    if (graphs := wings.optional("andiron_lab.graphs.graphed_step")) is None:
-        log.warning("%s", wings.missing_lab("graph"))
+    if (graphs := _of_lab("graphs.graphed_step", "graph")) is None:
         return None
     precision, options, world = state.nonfinite.precision, chosen.options, chosen.world
     made: Callable[[Any], TrainOutput] | None = graphs.step_for(
         state.model, chosen.device, precision, state.optimizer, options, world
     )
     return made
+
+
+def _of_lab(name: str, option: str) -> Any:
+    """The module of the lab that an option needs; None, with a warning, without the lab."""
+    if (module := wings.optional(f"{wings.LAB}.{name}")) is None:
+        log.warning("%s", wings.missing_lab(option))
+    return module
 
 
 def _check_state(model: nn.Module) -> None:
@@ -242,9 +247,8 @@ def _connected_interrupter(chosen: Choices) -> Interrupter:
 
 def _metric_log(chosen: Choices) -> MetricLog:
     default, trace = partial(chosen.default_writers, chosen.folder), None
-    if profile := chosen.options.profile:
-        first, last = profile["updates"]
-        trace = UpdateTrace(chosen.folder.profile, first, last, chosen.device)
+    if (profile := chosen.options.profile) and (views := _of_lab("views.update_trace", "profile")):
+        trace = views.UpdateTrace(chosen.folder.profile, *profile["updates"], chosen.device)
     return MetricLog(
         train_metrics=chosen.train_metrics,
         set_metrics=chosen.set_metrics,

@@ -14,7 +14,6 @@ from torch import Tensor
 from andiron import errors
 from andiron.distributed import World
 from andiron.learner.extras.throughput import Throughput
-from andiron.learner.extras.update_trace import UpdateTrace
 from andiron.metrics.history import History
 from andiron.metrics.tally import Tally
 from andiron.progress import Progress
@@ -57,7 +56,7 @@ class MetricLog:
         renderer: Renderer | None,
         stops_at_nonfinite: bool,
         device: torch.device,
-        trace: UpdateTrace | None,
+        trace: Any,
         answers: Answers,
         world: World,
     ):

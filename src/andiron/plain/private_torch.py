@@ -25,7 +25,6 @@ foreach_neg = torch._foreach_neg
 foreach_norm = torch._foreach_norm
 foreach_sqrt = torch._foreach_sqrt
 foreach_sub = torch._foreach_sub
-foreach_sub_ = torch._foreach_sub_
 # multiplies tensors, and sets a flag if any has inf or NaN, in one pass: no public operation does
 unscale_and_check_ = torch._amp_foreach_non_finite_check_and_unscale_
 # the number of writes into a tensor: nothing public shows that its values changed

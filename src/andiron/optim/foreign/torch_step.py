@@ -194,7 +194,7 @@ def _kernel(kind: object, inner: object, group: Any, states: list[Any]) -> Kerne
             private_torch.foreach_add_(counters, 1)
         run(parameters, gradients, lr=lr, found_inf=flag)
         if counters and flag is not None:
-            private_torch.foreach_sub_(counters, [flag] * len(counters))
+            private_torch.foreach_add_(counters, [flag] * len(counters), alpha=-1)
 
     return step
 
