@@ -195,7 +195,7 @@ def test_auto_says_nothing_where_there_are_no_graphs(tmp_path, monkeypatch, capl
     made, _ = learner(tmp_path / "auto", network(), "auto")
     assert made.updater.train_step is None and not caplog.text
     learner(tmp_path / "true", network(), True)
-    assert "graph: device cpu has no graphs; the run goes on without graphs" in caplog.text
+    assert "graph: device cpu has no graphs; the run continues without graphs" in caplog.text
 
 
 def tokens(stream):

@@ -150,7 +150,7 @@ class Learner(AbstractContextManager["Learner"]):
         """The training loop: yields after each update and validation, and after the test.
 
         `more` are as in `fit`; each of these sets has a validation of its own. Unless it
-        `is_watched`, a few updates may be made beyond the one that is yielded.
+        `is_watched`, a few updates may be made beyond the update that is yielded.
         The body of the caller's `for` runs between two updates. A loop that is left, by `break` or
         by an error, saves the state after the last completed update.
         Raises: TypeError for an iterator, which has no second epoch; ValueError for a loader

@@ -75,11 +75,8 @@ class Loop:
         """Trains to the end; the state is saved if the caller leaves. See `Learner.steps`."""
         at, agenda, logs, size = self._position, self._agenda, self._agenda.logs, len(train)
         updater, snapshot, interrupter = self._updater, self._state.copies, self._interrupter
-        # batches and items wait, so that nothing may write into them
-        may_wait = not is_watched and getattr(train, "has_own_memory", False)
-        unread = updater.unread if may_wait else None
-        with self.training(train), self._saved_if_left():
-            self._saver.begin()
+        unread = None if is_watched else self._unread(train)
+        with self.training(train), self._saved_at_its_ends():
             yield from self._measured(self._validate_if_due(sets))
             while not self.is_over:
                 for batches in self.batches_of_epoch(train):
@@ -116,6 +113,10 @@ class Loop:
                     with self._saver.tested():
                         self.evaluator.validate({"test": test})
         yield from self._measured([] if test is None else ["test"])
+
+    def _unread(self, train: Loader) -> UnreadChecks | None:
+        """Where checks may be read later: batches wait, and nothing may write into them."""
+        return self._updater.unread if getattr(train, "has_own_memory", False) else None
 
     @contextmanager
     def training(self, train: Loader, *others: Loader) -> Iterator[None]:
@@ -286,9 +287,10 @@ class Loop:
             self.end(f"max_time={agenda.max_time} is over")
 
     @contextmanager
-    def _saved_if_left(self) -> Iterator[None]:
-        """Saves the state if the caller leaves the loop."""
+    def _saved_at_its_ends(self) -> Iterator[None]:
+        """Saves the state before the first update, and if the caller leaves the loop."""
         try:
+            self._saver.begin()
             yield
         except GeneratorExit:
             self._read(waits=True)

@@ -2,7 +2,7 @@
 
 Starting the kernels of a small network takes longer than running them; a graph starts all of them
 by one call. Each batch is copied into fixed memory, the random stream of its update is set before
-the graph is repeated, and the optimizer's fused kernel follows: the bits are those of the step
+the graph is repeated, and the optimizer's fused kernel follows: the bits equal the step
 that Python makes. That is tried, not assumed: at the first repetitions, and again later, both are
 made from the same state and compared to the bit.
 """
@@ -59,7 +59,7 @@ class GraphedStep:
 
     The graphs are recorded again if the loss scale or the model's modules, modes, tensors or
     trainable flags change between two steps. What no graph can repeat is named once in a warning,
-    and the run goes on without graphs. With `keeps` the gradients of a step outlast the next one.
+    and the run continues without graphs. With `keeps` the gradients of a step outlast the next one.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class GraphedStep:
     def _give_up(self, reason: str) -> None:
         self.reason = reason
         self._recorded.clear()
-        log.warning("graph: %s; the run goes on without graphs", reason)
+        log.warning("graph: %s; the run continues without graphs", reason)
 
     def _by_graph(self, batch: Any) -> TrainOutput:
         if (state := self._state()) != self._is_of:
@@ -247,7 +247,7 @@ def step_for(
     }
     for refusal in (reason for reason, applies in refusals.items() if applies):
         if options.graph != "auto":
-            log.warning("graph: %s; the run goes on without graphs", refusal)
+            log.warning("graph: %s; the run continues without graphs", refusal)
         return None
     keeps = options.grads_accumulation > 1
     return GraphedStep(model, GRAPHS[device.type], precision, keeps=keeps)

@@ -1,4 +1,4 @@
-"""What a training step changes and returns: brought back, and compared to the bit."""
+"""The state that a training step changes, to bring it back; its outputs, compared to the bit."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -19,7 +19,7 @@ def groups(
 ) -> Iterator[list[Any]]:
     """The batches left after the position, `size` a group; the last may be short.
 
-    Where updates are undone between two groups, theirs follow again. `refused` checks those of the
+    Where updates are undone between two groups, their batches follow again. `refused` checks the
     first epoch of this process.
     """
     batches, progress = iter(()), metric_log.progress
