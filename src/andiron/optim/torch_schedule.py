@@ -63,12 +63,11 @@ class TorchSchedule:
         """Sets the position of the run, which counts completed epochs, before training."""
         self._position = position
 
-    def __call__(self, updates: int) -> float:
-        """The rate of the first group for the update after `updates` completed ones."""
-        return self.rate(0, updates)
+    def __call__(self, updates: int, group: int = 0) -> float:
+        """The rate of a group for the update after `updates` completed ones.
 
-    def rate(self, group: int, updates: int) -> float:
-        """The rate of a group; of updates before the last one, that of the last one."""
+        For updates before the last one, the rate of the last one.
+        """
         while self._updates < updates:
             self._updates += 1
             self._before = rates(self.scheduler.optimizer)
@@ -109,11 +108,7 @@ class TorchPlateau:
         self.split = split
         self.direction = "lowest" if scheduler.mode == "min" else "highest"
 
-    def __call__(self, updates: int) -> float:
-        """The current rate of the first group."""
-        return self.rate(0, updates)
-
-    def rate(self, group: int, updates: int) -> float:
+    def __call__(self, updates: int, group: int = 0) -> float:
         """The current rate of a group."""
         return rates(self.scheduler.optimizer)[group]
 
@@ -151,11 +146,7 @@ class OwnRates:
         lr = self._initial[group]
         return Constant(lr) if lr else Linear(lr, lr, num_updates=1)
 
-    def __call__(self, updates: int) -> float:
-        """The current rate of the first group."""
-        return self.rate(0, updates)
-
-    def rate(self, group: int, updates: int) -> float:
+    def __call__(self, updates: int, group: int = 0) -> float:
         """The current rate of a group."""
         private_torch.mark_stepped(self.optimizer)  # a scheduler of the user's asks
         return rates(self.optimizer)[group]
@@ -181,7 +172,7 @@ class OfGroup:
     group: int
 
     def __call__(self, updates: int) -> float:
-        return self.whole.rate(self.group, updates)
+        return self.whole(updates, self.group)
 
     @property
     def at_start(self) -> Schedule:

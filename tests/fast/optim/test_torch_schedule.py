@@ -89,7 +89,7 @@ def rates_of(schedule, updates, per_epoch=3):
     """The rates of updates, in epochs of three."""
     for update in updates:
         schedule.start(SimpleNamespace(epoch=update // per_epoch))
-        yield [schedule.rate(group, update) for group in range(2)]
+        yield [schedule(update, group) for group in range(2)]
 
 
 def through_files(state):
@@ -154,7 +154,7 @@ def test_a_scheduler_that_steps_by_a_metric_is_refused_with_what_works():
     plateau = lr_scheduler.ReduceLROnPlateau(optimizer())
     with pytest.raises(errors.MismatchError, match="steps by metrics; give TorchPlateau"):
         TorchSchedule(plateau)
-    assert TorchPlateau(plateau).rate(1, 0) == 0.03
+    assert TorchPlateau(plateau)(0, 1) == 0.03
     of_timm = pytest.importorskip("timm.scheduler").PlateauLRScheduler(optimizer())
     with pytest.raises(errors.MismatchError, match="ReduceLROnPlateau in its lr_scheduler"):
         TorchSchedule(of_timm)
