@@ -43,7 +43,7 @@ class BlockGather(_Memory):
         self, output_tensor: Tensor, input_tensor: Tensor, group: Any, async_op: bool = False
     ) -> "_Explained | None":
         """Fills `output_tensor` with the inputs of all processes."""
-        gather = torch.distributed.all_gather_into_tensor
+        gather = _named("all_gather_single", "all_gather_into_tensor")
         with self._world.explained():
             work = gather(output_tensor, input_tensor, group=group, async_op=async_op)
         return None if work is None else _Explained(work, self._world)
@@ -100,7 +100,8 @@ class BlockSum(_Memory):
         weighted = _weighted(input_tensor, self._place.weight)
         if self._world.slices is None:
             with self._world.explained():
-                torch.distributed.reduce_scatter_tensor(output_tensor, weighted, group=group)
+                reduce_scatter = _named("reduce_scatter_single", "reduce_scatter_tensor")
+                reduce_scatter(output_tensor, weighted, group=group)
         elif (total := self._added(weighted)) is None:
             output_tensor.zero_()
         else:
@@ -132,6 +133,11 @@ class BlockSum(_Memory):
         """Drops the sums of an update that was not finished."""
         self._of_slice, self._subtrees, self.sum = None, [], None
         self._elements = None  # a group may thaw between two updates
+
+
+def _named(name: str, before: str) -> Any:
+    """A function of torch.distributed, by its name since torch 2.14 or its name before."""
+    return getattr(torch.distributed, name, None) or getattr(torch.distributed, before)
 
 
 def _weighted(gradients: Tensor, weight: Weight) -> Tensor:
