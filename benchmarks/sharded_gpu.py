@@ -114,7 +114,7 @@ def put_memory(options: argparse.Namespace, device: torch.device) -> None:
     gc.collect()
     seen = {}
     for thing in gc.get_objects():
-        if isinstance(thing, torch.Tensor):
+        if issubclass(type(thing), torch.Tensor):
             own = thing.to_local() if isinstance(thing, DTensor) else thing
             if own.device.type == device.type and not isinstance(own, nn.UninitializedParameter):
                 storage = own.untyped_storage()

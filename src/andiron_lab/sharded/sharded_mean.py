@@ -119,6 +119,8 @@ class ShardedMean:
                 mean[name] = mean[name].add_(gradient) if name in mean else gradient
         mean = Gradients(mean, self._model, rest.loss)
         divide(mean, weight or 1)
+        for block in self._sums:
+            block.forget()  # or it would keep the memory of gradients until the next update
         return mean
 
     def by_batch(self, items: list[Any]) -> list[Any]:
