@@ -24,8 +24,8 @@ def cases() -> Iterator[Case]:
     """Asides, which any of the commands may ignore; and foreign folders, which all refuse."""
     for kind, make in ASIDES.items():
         change = functools.partial(_with_aside, make)
-        # a copy with the identity of the run may have been moved aside by it
-        beside = (ASIDE,) if kind in COPIES else ()
+        # what passes for the run that this one replaced goes, but nothing that a link leads to
+        beside = (ASIDE,) if kind in REPLACED else ()
         yield Case(f"{ASIDE}: {kind}", change, (), True, only=COMMANDS, beside=beside)
         # a run that was killed before it began leaves the run that it replaces there
         begun = functools.partial(_without_checkpoints, change)
@@ -109,7 +109,8 @@ ASIDES: dict[str, Callable[[Path, Path], object]] = {
     "a file": lambda aside, mine: aside.write_text("of another kind\n"),
     "an empty folder": lambda aside, mine: aside.mkdir(),
 }
-COPIES = {
+REPLACED = {
+    "a folder of links", "an empty folder",
     "links to checkpoints", "links to curves", "checkpoints that are a link",
     "curves that are a link", "a manifest that leads out",
 }  # fmt: skip
