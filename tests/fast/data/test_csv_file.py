@@ -339,7 +339,7 @@ def test_a_missing_file_is_refused_by_its_option(tmp_path):
 def test_a_table_of_numbers_alone_may_have_gaps(file):
     path = Path(file("a,b\n1,2\n,3\n"))
     columns = read(path, features=None, missing="median")
-    assert columns.frame.rows() == [(1.0, 2.0), (None, 3.0)]
+    assert [*zip(*columns.frame.values())] == [(1.0, 2.0), (None, 3.0)]
     path = Path(file("a,b\n1,2\nx,3\n"))
     with pytest.raises(errors.DataError, match="line 3, column 'a': 'x' is not a finite number"):
         read(path, features=None)

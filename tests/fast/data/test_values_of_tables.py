@@ -212,35 +212,6 @@ def test_targets_that_float32_holds_have_no_offset(tmp_path):
     assert sorted({*splits.train.targets[:, 0].tolist()})[0] == 1990.0
 
 
-LABELS = {
-    "tags": ["clear", "clear road", "clear road water", "haze water"],
-    "bars": ["comedy|drama", "drama|horror", "horror"],
-    "commas": ["comedy, drama", "drama, horror", "horror"],
-    "semicolons": ["a;b", "b;c", "a;c"],
-    "numbers": ["0 16", "16 25", "0 25", "25"],
-    "lists": ["['cat', 'dog']", "['dog']", "['cat', 'fish']"],
-    "slashes": ["rock/pop", "pop", "rock"],
-    "plus": ["cat+dog", "cat", "dog"],
-    "two animals": ["cat dog", "cat", "dog"],
-}
-SINGLE = [
-    ["Fair", "Good", "Very Good", "Premium", "Ideal"], ["spam", "not spam"], ["A+", "A", "B+", "B"],
-    ["Iris setosa", "Iris versicolor", "Iris virginica"], ["New York", "New Jersey", "Ohio"],
-    ["<=50K", ">50K"], ["very bad", "bad", "good", "very good"], ["C", "C++", "C#"], ["0", "1"],
-    ["Class 1", "Class 2", "Class 3"], ["Iris-setosa", "Iris-virginica"], ["0 to 9", "10 to 19"],
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("labels", [*LABELS.values(), *SINGLE], ids=str)
-def test_several_labels_in_one_cell_are_named(tmp_path, caplog, labels):
-    frame = polars.DataFrame({"x": [row * 7 % 60 for row in range(60)]})
-    kinds = [labels[row % len(labels)] for row in range(60)]
-    frame.with_columns(y=polars.Series(kinds)).write_csv(tmp_path / "t.csv")
-    load(tmp_path / "t.csv", kind="classification")
-    is_several = labels in LABELS.values()
-    assert ("several labels" in caplog.text and "task=multilabel" in caplog.text) == is_several
-
-
 @pytest.mark.parametrize("kind", ["itself", "copy", "sorted", "a part", "parquet"])
 @pytest.mark.parametrize("target", ["y", "z"])
 def test_test_rows_that_are_trained_on_are_named(tmp_path, caplog, kind, target):

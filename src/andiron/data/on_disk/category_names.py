@@ -5,9 +5,7 @@
     (1, 1, 2, -1)
 """
 
-import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
@@ -20,8 +18,6 @@ MISSING = frozenset({
     "<NA>", "N/A", "NA", "NULL", "NaN", "NaT", "None", "n/a", "nan", "null", "?",
 })  # fmt: skip
 BOOLEANS = ("true", "false")
-JOINTS = re.compile(r"[\s|;,+&/()\[\]{}'\"]+")  # of labels in one text
-MARKED = re.compile("[|;,]")
 FIRST_DAY = datetime(1970, 1, 1, tzinfo=UTC)
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -93,17 +89,3 @@ def value_of(text: str) -> Any:
     if day is not None:
         return "day", day
     return text.lower() if text.lower() in BOOLEANS else text
-
-
-def list_among(classes: Sequence[str]) -> str | None:
-    """A class that seems to be a list of labels, which others have too; None if there is none."""
-    parts = {name: {*JOINTS.split(name)} - {""} for name in classes}
-    counts = Counter(part for labels in parts.values() for part in labels)
-    lists = [name for name in classes if len(parts[name]) > 1]
-    shared = [counts[part] > 1 for name in lists for part in parts[name]]
-    is_marked = any(shared) and any(map(MARKED.search, lists))
-    is_usual = len(lists) > 2 and 4 * sum(shared) > 3 * len(shared)
-    for name in lists:
-        if is_marked or is_usual or parts[name] <= {*classes}:
-            return name
-    return None

@@ -3,14 +3,16 @@
 A reader of another file format makes `Columns` and passes them to `table_splits.of_columns`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from jaxtyping import Int
 
 from andiron.data.on_disk.category_names import MISSING, parsed
+from andiron.plain import memory
 
 if TYPE_CHECKING:  # importing polars takes 0.2 s
     import polars
@@ -57,6 +59,20 @@ PLAIN = Reading()
 
 
 @dataclass(frozen=True, kw_only=True)
+class Workspace:
+    """Where the columns of a table are while it is read: by default in memory.
+
+    `source` joins the pieces of a text, in memory or in a file. `staged` brings its columns into a
+    form of which one is read without the others; in memory the text is read for each group of them.
+    """
+
+    columns: "MutableMapping[str, polars.Series]" = field(default_factory=dict)  # checked ones
+    limit: float = field(default_factory=memory.of_machine)  # the most bytes of all columns
+    source: Callable[[Iterable[bytes]], bytes | Path] = b"".join
+    staged: "Callable[[polars.LazyFrame], polars.LazyFrame]" = lambda texts: texts
+
+
+@dataclass(frozen=True, kw_only=True)
 class Request:
     """The columns to read of a table, and how."""
 
@@ -70,6 +86,7 @@ class Request:
     max_bad_lines: int = 0
     has_number_targets: bool = False
     is_partial: bool = False  # invalid rows are left out, and named in `Columns.refused`
+    workspace: Workspace = field(default_factory=Workspace)
 
     @property
     def required(self) -> list[str]:
@@ -92,7 +109,7 @@ class Columns:
     """The valid rows of a table: numbers, days as float64, and texts; null if missing."""
 
     source: str  # the file, in messages
-    frame: "polars.DataFrame"  # the features, and the targets
+    frame: "polars.DataFrame | Mapping[str, polars.Series]"  # the features, and the targets
     kinds: Mapping[str, Kind]  # of the features, in order
     reading: Reading = PLAIN
     kept: Mapping[str, Collection[str]] = field(default_factory=dict)  # further columns
@@ -102,7 +119,7 @@ class Columns:
     refused: str = ""  # the problems of rows that are left out of a prediction
 
     def __len__(self) -> int:
-        return len(self.frame)
+        return len(self.frame if self.lines is None else self.lines)
 
     def column(self, name: str) -> "polars.Series":
         """The values of a column, without its name: polars takes ^a$ for a pattern."""

@@ -29,11 +29,11 @@ from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.splitting import fingerprint
 from andiron.data.splitting.divided_rows import columns_of
 from andiron.data.splitting.splits import Splits, with_sets
+from andiron.plain import wings
 from andiron.ranges import Index, Number, Proportion, Seed, SetName, SplitOption, Validation
 from andiron.recording import keep_arguments
 
 log = logging.getLogger("andiron")
-LARGE = 2**28  # bytes of a file that takes seconds to read
 Names = Annotated[Sequence[str], Field(min_length=1)]
 Text = Annotated[str, Field(min_length=1)]
 
@@ -61,6 +61,8 @@ def csv(
     max_bad_lines: Index = 0,
     weight: str | None = None,
     valid_sets: dict[SetName, str] | None = None,
+    in_memory: bool = True,
+    cache: str | None = None,
 ) -> Splits:
     """The rows of a file: `features` as float32, by default all columns but `target` and `exclude`.
 
@@ -85,7 +87,8 @@ def csv(
     is a fraction of the rows, or the path of another file. `valid_sets` are files of further
     validation sets by name, encoded and standardised as the training rows. The column `weight` has
     the weight of each sample in the training loss, relative to the others. `split` divides the
-    rows (see `Division`); a column that it names is no feature, unless it is named.
+    rows (see `Division`); a column that it names is no feature, unless it is named. If not
+    `in_memory`, the rows are written once, to the folder `cache` or .andiron beside the file.
     Raises: DataError naming file, line and column of invalid values.
     """
     file, targets = Path(path), [target] if isinstance(target, str) else list(target)
@@ -97,7 +100,13 @@ def csv(
     reading = Reading(
         kinds, date_format, decimal, thousands, missing_values, encoding=encoding, header=header
     )
-    table = read(
+    read_rows, prepare = read, table_splits.in_memory
+    if not in_memory:
+        lab = wings.optional("andiron_lab.tables.table_on_disk")
+        if lab is None:
+            raise errors.DataError(wings.missing_lab("data.in_memory=false"))
+        read_rows, prepare = lab.of_file(file, checksum, cache)
+    table = read_rows(
         file,
         features=features,
         targets=targets,
@@ -124,6 +133,7 @@ def csv(
         split=split,
         missing=missing,
         categories=categories or (),
+        prepare=prepare,
     )
     options = {"encoding": encoding, "header": header, "missing": missing}
     options |= {"max_bad_lines": max_bad_lines}
@@ -132,9 +142,10 @@ def csv(
 
 def _warn_of_counters(table: Columns) -> None:
     """Names columns of whole numbers that increase with each row."""
-    for name, kind in table.kinds.items():
-        values = table.column(name).to_numpy() if kind == "number" else np.empty(0)
-        if len(values) > 1 and (np.diff(values) > 0).all() and not (values % 1).any():
+    for name in (name for name, kind in table.kinds.items() if kind == "number"):
+        values = table.column(name)
+        is_rising = len(values) > 1 and values.is_sorted() and (np.diff(values) > 0).all()
+        if is_rising and (values % 1 == 0).all():
             log.warning(
                 "%s: column %r increases with each row, and is a feature; if it numbers the rows, "
                 "set 'data.exclude=[\"%s\"]'", table.source, name, name,
@@ -203,8 +214,6 @@ def read(source: Any, **options: Any) -> Columns:
     if isinstance(source, Path | bytes):
         path = source if isinstance(source, Path) else Path("stdin")
         name, content = str(path), source if isinstance(source, bytes) else None
-        if content is None and path.is_file() and (size := path.stat().st_size) > LARGE:
-            log.info("%s: reading %.1f GB into memory", path, size / 1e9)
         with table_files.opened(path, content, request.reading.encoding) as file:
             reader = delimited_text.table
             if table_files.is_parquet(path, file):

@@ -9,8 +9,10 @@ import csv as csv_format
 import io
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, MutableSequence, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -64,6 +66,7 @@ def table(path: Path, file: File, request: Request) -> Table:
     """
     delimiter, first = _delimiter(path, file, {*(request.features or ()), *request.targets})
     names, header = [*(request.reading.header or first)], request.reading.header
+    workspace = request.workspace
     if not header and _look_like_data(names):
         raise errors.DataError(
             f"{path}: its first line looks like data ({readable.joined(names)}): for a file "
@@ -80,14 +83,17 @@ def table(path: Path, file: File, request: Request) -> Table:
     with suppress(UnicodeDecodeError, polars.exceptions.PolarsError):  # too many values in a line
         if lines := range(begin + 1, 1 + _number_of_lines(file, delimiter, width)):
             file.seek(0)
-            source = path if isinstance(file, io.BufferedReader) else file.read()
-            scan = _scan(source, delimiter, begin, width, places)
-            frames = in_groups(path, scan, len(lines))
+            source = path
+            if not isinstance(file, io.BufferedReader):
+                source = workspace.source(iter(partial(file.read, CHUNK_BYTES), b""))
+            texts = workspace.staged(_scan(source, delimiter, begin, width, places))
+            frames = in_groups(path, texts, len(lines), request)
             return Table("line", features, itertools.chain([next(frames)], frames), lines)
     below = itertools.islice(rows(path, file, delimiter), begin, None)
-    content, whole, bad = _normalised(below, width)
-    normalised = _scan(content, ",", 0, width, places).collect()
-    return Table("line", features, [normalised], whole, bad)
+    whole, bad = array("l"), dict[int, str]()
+    normalised = workspace.source(_normalised(below, width, whole, bad))
+    texts = workspace.staged(_scan(normalised, ",", 0, width, places))
+    return Table("line", features, in_groups(path, texts, len(whole), request), whole, bad)
 
 
 def _number_of_lines(file: File, delimiter: str, width: int) -> int:
@@ -125,10 +131,14 @@ def _scan(
 
 
 def _normalised(
-    below: Iterable[tuple[int, list[str]]], width: int
-) -> tuple[bytes, Sequence[int], dict[int, str]]:
-    """The whole rows as CSV, their lines, and the lines with another number of values."""
-    content, lines, bad = io.StringIO(), list[int](), dict[int, str]()
+    below: Iterable[tuple[int, list[str]]],
+    width: int,
+    lines: MutableSequence[int],
+    bad: dict[int, str],
+) -> Iterator[bytes]:
+    """The whole rows as CSV; adds their `lines`, and the `bad` lines with another number of values.
+    """
+    content = io.StringIO()
     writer = csv_format.writer(content)
     for line, row in below:
         if len(row) == width:
@@ -136,7 +146,11 @@ def _normalised(
             lines.append(line)
         else:
             bad[line] = f": has {len(row)} values where the header has {width} names"
-    return content.getvalue().encode(), lines, bad
+        if content.tell() > CHUNK_BYTES:
+            yield content.getvalue().encode()
+            content.seek(0)
+            content.truncate()
+    yield content.getvalue().encode()
 
 
 def _delimiter(path: Path, file: File, wanted: set[str]) -> tuple[str, list[str]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 
 from andiron import errors
-from andiron.data.on_disk.category_names import MISSING, list_among
+from andiron.data.on_disk.category_names import MISSING
 
 log = logging.getLogger("andiron")
 EXAMPLE = "labels.csv, with the columns file and label"
@@ -51,12 +51,6 @@ def read(table: Path, images: Sequence[str]) -> tuple[dict[str, list[str]], Cell
         labels[picture := pictures.pop()] = label
         cells[picture] = row
     classes: dict[str, list[str]] = {label: [] for label in sorted({*labels.values()})}
-    if several := list_among([*classes]):
-        log.warning(
-            "%s: labels such as %r look like several labels of one picture, and each "
-            "combination is a class; for several labels a picture, give 0 and 1 for each of "
-            "them: data=torch_dataset task=multilabel", table, several,
-        )  # fmt: skip
     for image in sorted(labels):
         classes[labels[image]].append(image)
     return classes, cells

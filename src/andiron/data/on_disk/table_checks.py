@@ -52,7 +52,7 @@ def checked(source: str, table: Table, request: Request) -> Columns:
             values[name] = values[name][kept]
     return Columns(
         source,
-        polars.DataFrame(values),
+        values,
         kinds,
         request.reading,
         kept={name: kept_texts[name][kept] for name in request.kept},
@@ -68,15 +68,16 @@ def _typed(table: Table, request: Request) -> tuple[Any, ...]:
 
     Of a large file only the columns of one frame are in memory as they are stored.
     """
-    kinds, values, kept_texts, problems = dict[str, Kind](), {}, {}, []
+    kinds, kept_texts, problems = dict[str, Kind](), {}, []
+    values = request.workspace.columns
     for column in itertools.chain.from_iterable(table.frames):
         # one piece, and no name: polars takes ^a$ for a pattern
         name, raw = column.name, column.rechunk().alias("")
         if name in request.kept:
             kept_texts[name] = column_values.texts(raw)
         if name in request.required or name in table.features:
-            kind, values[name] = column_values.typed(raw, request.kind_of(name), request.reading)
-            odd = column_values.odd(raw, values[name], request.reading)
+            kind, known = column_values.typed(raw, request.kind_of(name), request.reading)
+            values[name], odd = known, column_values.odd(raw, known, request.reading)
             drops = request.missing != "refuse"
             if name not in request.required:
                 kinds[name], drops = kind, request.missing == "drop"

@@ -181,7 +181,7 @@ class EncodedTable:
     """The inputs of a table's rows, made of its columns when they are asked for."""
 
     encoding: TableEncoding
-    columns: Sequence[Shaped[np.ndarray, " rows"]]  # numbers and codes, as they are stored
+    columns: Sequence[Any]  # numbers and codes as stored: arrays, or files indexed as arrays
 
     def inputs(
         self, rows: Int[Tensor, " number"], dtype: torch.dtype = torch.float32
@@ -201,7 +201,7 @@ class EncodedTable:
         """Raises: DataError for a number or date that float32 cannot hold."""
         for column, values in zip(self.encoding.columns, self.columns):
             if column.kind in QUANTITIES:
-                inputs = torch.tensor(column.inputs(values, is_exact=values.dtype != np.float32))
+                inputs = torch.tensor(column.inputs(values[:], is_exact=values.dtype != np.float32))
                 standardisation.check(inputs, column.names, source=source)
 
     def around(self, mean: Sequence[float], std: Sequence[float]) -> "EncodedTable":
@@ -210,7 +210,7 @@ class EncodedTable:
         for column, values in zip(self.encoding.columns, self.columns):
             begin, end = end, end + len(column.names)
             if column.kind in QUANTITIES and not standardisation.is_fine(mean[begin], std[begin]):
-                numbers = torch.tensor(in_float64(values))
+                numbers = torch.tensor(in_float64(values[:]))
                 offset = standardisation.offset(numbers, mean[begin], std[begin])
                 column = dataclasses.replace(column, offset=offset)
             columns.append(column)

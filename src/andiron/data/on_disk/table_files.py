@@ -12,7 +12,6 @@ import json
 import logging
 import lzma
 import re
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +26,7 @@ from andiron.data.on_disk.column_values import text_of
 from andiron.data.on_disk.columns import Reading, Request, is_frame
 from andiron.disk import files
 from andiron.plain import memory
+from andiron.plain.long_loops import watched
 
 File = io.BufferedIOBase | BinaryIO
 COMPRESSED = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ": lzma}
@@ -34,7 +34,6 @@ UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 PARQUET = (".parquet", ".pq")
 GROUP_CELLS = 2**24  # in memory as they are read: 256 MiB of texts
 INPUT_BYTES = 4  # float32
-SECONDS_BETWEEN_LINES = 10
 MOST_DIGITS = 38  # of a decimal that polars reads
 NO_CELL = (polars.Binary, polars.Duration, polars.Object, polars.BaseExtension)
 UNNAMED = re.compile(r"Unnamed: \d+(\.\d+|_level_\d+)*|__index_level_\d+__|")  # by pandas
@@ -149,32 +148,30 @@ def of_parquet(path: Path, file: Any, request: Request) -> Table:
         content, schema=schema, cast_options=casts, extra_columns="ignore", glob=False
     )
     size = scan.select(polars.len()).collect().item()
-    return Table("row", features, in_groups(path, scan, size), range(size))
+    return Table("row", features, in_groups(path, scan, size, request), range(size))
 
 
-def in_groups(path: Path, scan: polars.LazyFrame, size: int) -> Iterator[polars.DataFrame]:
+def in_groups(
+    path: Path, scan: polars.LazyFrame, size: int, request: Request
+) -> Iterator[polars.DataFrame]:
     """The columns of a scan of `size` rows, at most GROUP_CELLS values at a time.
 
     A long read logs how far it is.
-    Raises: DataError if the columns, as they are read, and the inputs are larger than memory.
+    Raises: DataError if the columns, as they are read, and the inputs are larger than the
+    workspace of the request.
     """
     empty = polars.DataFrame(schema=scan.collect_schema())
     row_bytes = sum(column.to_numpy().itemsize + INPUT_BYTES for column in empty)
-    if (num_bytes := size * row_bytes) > memory.of_machine():
+    if (num_bytes := size * row_bytes) > request.workspace.limit:
         raise errors.DataError(
             f"{path}: its columns take at least {memory.in_words(num_bytes)} of memory, and this "
-            f"machine has {memory.in_words(memory.of_machine())}; leave columns out with "
-            "data.exclude=[...], or write arrays, whose rows data=safetensors reads from the disk"
+            f"machine has {memory.in_words(memory.of_machine())}; set data.in_memory=false, which "
+            "keeps the rows on the disk, or leave columns out with data.exclude=[...]"
         )
-    names = empty.columns
-    number, logged = max(1, GROUP_CELLS // max(1, size)), time.monotonic()
-    for first in range(0, len(names), number):
-        group = names[first : first + number]
+    number = max(1, GROUP_CELLS // max(1, size))
+    groups = [empty.columns[first : first + number] for first in range(0, empty.width, number)]
+    for group in watched(groups, f"{path}: groups of columns", len(groups)):
         yield scan.select(polars.selectors.by_name(*group)).collect()
-        if time.monotonic() > logged + SECONDS_BETWEEN_LINES:
-            logged = time.monotonic()
-            done = min(first + number, len(names))
-            log.info("%s: %d of %d columns are read", path, done, len(names))
 
 
 def of_frame(frame: Any, request: Request) -> Table:

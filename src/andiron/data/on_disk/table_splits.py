@@ -2,7 +2,7 @@
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.data.batchers import ArrayBatcher
-from andiron.data.dataset import ArrayDataset, Classes
+from andiron.data.dataset import ArrayDataset, Classes, Dataset
 from andiron.data.on_disk import table_encoding
 from andiron.data.on_disk.columns import Columns, Missing
 from andiron.data.on_disk.table_encoding import (
@@ -23,6 +23,8 @@ from andiron.data.splitting.divided_rows import Division, Option, Parts, columns
 from andiron.ranges import Validation
 
 Facts = Mapping[str, Any]
+# the encoding, the batcher, and a data set of rows with their targets and weights
+Prepared = tuple[TableEncoding, ArrayBatcher, Callable[..., Dataset]]
 MOST_SHARED = 0.01  # of the rows of another set, beyond those that repeat in the training set
 OFFSET = "target_offset"  # subtracted in float64 from targets that vary little around it
 log = logging.getLogger("andiron")
@@ -107,14 +109,16 @@ def further_set(table: Columns, targets: Sequence[str], facts: Facts) -> ArrayDa
     return ArrayDataset(inputs, numbers.float())
 
 
-def warn_of_shared(train: Any, other: ArrayDataset, source: str) -> None:
+def warn_of_shared(train: Dataset, other: Dataset, source: str) -> None:
     """Logs how many rows of `other` are training rows, unless these repeat as much by themselves.
     """
     import polars  # takes 0.2 s
 
-    def hashes(rows: Any) -> polars.Series:
-        targets = rows.targets.view(len(rows), -1).float()
-        return polars.from_numpy(torch.cat([rows.inputs, targets], 1).numpy()).hash_rows()
+    def hashes(rows: Dataset) -> polars.Series:
+        chunks = map(rows.__getitems__, torch.split(torch.arange(len(rows)), CHUNK_ROWS))
+        pairs = ([raw.inputs, raw.targets.view(len(raw.targets), -1).float()] for raw in chunks)
+        hashed = [polars.from_numpy(torch.cat(pair, 1).numpy()).hash_rows() for pair in pairs]
+        return polars.concat(hashed)
 
     known = hashes(train)
     shared = int(hashes(other).is_in(known.implode()).sum())
@@ -123,6 +127,35 @@ def warn_of_shared(train: Any, other: ArrayDataset, source: str) -> None:
             "%s: %d of %d rows are training rows too: what is measured on them says little of "
             "new data", source, shared, len(other),
         )  # fmt: skip
+
+
+def in_memory(table: Columns, rows: Tensor, **learned: Any) -> Prepared:
+    """The inputs of the table, learned from `rows`; `learned` are the options of `fitted`.
+
+    Raises: DataError as `fitted`, or if float32 cannot hold a column.
+    """
+    encoded = table_encoding.fitted(table, rows, **learned).encoded(table)
+    encoded, batcher = standardised(encoded, rows, table.source)
+
+    def dataset(chosen: Tensor, targets: Tensor, weights: Tensor | None) -> ArrayDataset:
+        return ArrayDataset(encoded.inputs(chosen), targets, weights)
+
+    return encoded.encoding, batcher, dataset
+
+
+def standardised(
+    table: EncodedTable, rows: Tensor, source: str
+) -> tuple[EncodedTable, ArrayBatcher]:
+    """The table, with offsets where float32 needs them, and the batcher that `rows` teach.
+
+    Raises: DataError if float32 cannot hold a column.
+    """
+    batcher = _standardising(table, rows)
+    around_mean = table.around(batcher.mean, batcher.std)
+    if around_mean.encoding != table.encoding:
+        table, batcher = around_mean, _standardising(around_mean, rows)
+    table.check(source)
+    return table, batcher
 
 
 def of_rows(
@@ -135,16 +168,17 @@ def of_rows(
     missing: Missing = "refuse",
     categories: Any = (),
     weights: Tensor | None = None,
+    prepare: Callable[..., Prepared] = in_memory,
     **described: Any,
 ) -> splits.Splits:
     """These `parts` of the rows, prepared by what the training rows teach.
 
-    The encoding is learned from them, with `missing` and `categories`. Numbers stay in their own
-    unit; the facts have their mean and standard deviation, in which `weights` [rows] of samples do
-    not count. `described` are the other fields of `Splits`.
+    The encoding is learned from them, with `missing` and `categories`; `prepare` keeps the inputs
+    in memory or elsewhere. Numbers stay in their own unit; the facts have their mean and standard
+    deviation, in which `weights` [rows] of samples do not count. `described` are the other fields
+    of `Splits`.
     """
-    encoding = table_encoding.fitted(table, parts.train, missing=missing, categories=categories)
-    encoded = encoding.encoded(table)
+    encoding, batcher, dataset = prepare(table, parts.train, missing=missing, categories=categories)
     facts: dict[str, Any] = {"input_shape": (len(encoding.names),), "columns": [*table.kinds]}
     if class_names is None:
         mean, std = standardisation.fit(targets[parts.train])
@@ -158,17 +192,10 @@ def of_rows(
         targets = targets.float()
     else:
         facts |= {"num_classes": len(class_names), "class_names": [*class_names]}
-    batcher = _standardising(encoded, parts.train)
-    around_mean = encoded.around(batcher.mean, batcher.std)
-    if around_mean.encoding != encoding:
-        encoded, batcher = around_mean, _standardising(around_mean, parts.train)
-    encoded.check(table.source)
-    facts |= {"mean": [*batcher.mean], "std": [*batcher.std]}
-    facts |= {**encoded.encoding.facts, **table.record}
+    facts |= {"mean": [*batcher.mean], "std": [*batcher.std], **encoding.facts, **table.record}
 
-    def subset(rows: Tensor) -> ArrayDataset:
-        chosen = None if weights is None else weights[rows]
-        return ArrayDataset(encoded.inputs(rows), targets[rows], chosen)
+    def subset(rows: Tensor) -> Dataset:
+        return dataset(rows, targets[rows], None if weights is None else weights[rows])
 
     return splits.of_parts(subset, parts, batcher=batcher, facts=facts, **described)
 

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from andiron import errors
-from andiron.data.on_disk.category_names import distinct, list_among, parsed, places
+from andiron.data.on_disk.category_names import distinct, parsed, places
 from andiron.data.on_disk.column_values import finite
 from andiron.data.on_disk.columns import Columns
 from andiron.plain import readable
@@ -93,11 +93,6 @@ def target_classes(table: Columns, target: str) -> tuple[Int[Tensor, " rows"], l
                 "numbers with data=csv_regression"
             )
         log.warning("%s: has %s; other parts of the data lack them", where, what)
-    if several := list_among(names):
-        log.warning(
-            "%s: classes such as %r look like several labels of one row; give each label a column "
-            "of 0 and 1, name them in data.target=[...], and set task=multilabel", where, several,
-        )  # fmt: skip
     return classes, names
 
 

@@ -28,14 +28,19 @@ def fit(columns: Float[Tensor, "rows columns"]) -> MeanAndStd:
 
 def fit_in_chunks(chunks: Callable[[], Iterable[Float[Tensor, "_ columns"]]]) -> MeanAndStd:
     """`fit` of all rows that `chunks` returns; it is called twice."""
-    of_chunks = [(rows.double().sum(0), rows.amin(0), rows.amax(0), len(rows)) for rows in chunks()]
+    # lists: small tensors between large ones would keep freed memory from being used again
+    of_chunks = [
+        (*map(Tensor.tolist, (rows.double().sum(0), rows.amin(0), rows.amax(0))), len(rows))
+        for rows in chunks()
+    ]
     *columns, lengths = zip(*of_chunks, strict=True)
-    totals, lowest, highest = map(torch.stack, columns)
+    totals, lowest, highest = (torch.tensor(of_all, dtype=torch.float64) for of_all in columns)
     number, constant = sum(lengths), lowest.amin(0)
     is_constant = constant == highest.amax(0)
-    mean = torch.where(is_constant, constant.double(), totals.sum(0) / number)
-    squares = torch.stack([(rows.double() - mean).square_().sum(0) for rows in chunks()])
-    std = torch.where(is_constant, 1.0, (squares.sum(0) / number).sqrt())
+    mean = torch.where(is_constant, constant, totals.sum(0) / number)
+    squares = [(rows.double() - mean).square_().sum(0).tolist() for rows in chunks()]
+    total = torch.tensor(squares, dtype=torch.float64).sum(0)
+    std = torch.where(is_constant, 1.0, (total / number).sqrt())
     return tuple(mean.tolist()), tuple(std.tolist())
 
 

@@ -1,0 +1,166 @@
+"""Tables larger than memory, converted once into arrays on the disk, from which runs read batches.
+
+`data=csv data.in_memory=false` reads one column at a time, and makes the numbers of the table in
+memory. A folder `table-KEY` then has `column-0.arrow` and so on, the checked columns, and for each
+choice of training rows `inputs-KEY.safetensors`, the inputs of all rows, and `inputs-KEY.json`, how
+they are encoded. KEY is of the file's content and the options that matter. `rm -r .andiron` removes
+all; what a later run needs is written again, with the same bytes.
+"""
+
+import dataclasses
+import json
+import logging
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from andiron import errors
+from andiron.data.batchers import ArrayBatcher
+from andiron.data.dataset import Dataset
+from andiron.data.on_disk import csv_file, stored, table_encoding, table_splits
+from andiron.data.on_disk.columns import Columns, Reading
+from andiron.data.on_disk.table_encoding import CHUNK_ROWS, EncodedTable, TableEncoding
+from andiron.data.splitting import fingerprint
+from andiron.disk import files, guarded_folders
+from andiron.plain.long_loops import watched
+from andiron.serialization import safetensors_codec
+from andiron_lab.tables.column_files import ColumnFiles, EncodedColumn, workspace_in
+from andiron_lab.tables.stored_rows import StoredRows
+
+VERSION = 1  # of the conversion; each version has its own folders
+FOLDER = ".andiron"  # beside the table
+LOCK = "lock"  # held while a table is converted, one at a time
+UNFINISHED = "unfinished-"  # folders of a conversion, removed by the next if it was killed
+NOTE, KEPT = "table.json", "kept"
+LINES = "lines.npy"
+log = logging.getLogger("andiron")
+
+
+def of_file(path: Path, checksum: str, cache: str | None) -> tuple[Callable[..., Any], ...]:
+    """Functions in the place of `csv_file.read` and `table_splits.in_memory`, for one file.
+
+    `checksum` is of its content; the arrays are in the folder `cache`, or in FOLDER beside it.
+    """
+    root = Path(cache) if cache else path.absolute().parent / FOLDER
+
+    def read(source: Path, **options: Any) -> Columns:
+        key = _key(VERSION, checksum, options)
+        folder = root / f"table-{key}"
+        if not (folder / NOTE).is_file():
+            with _converting(root) as unfinished:
+                if not (folder / NOTE).is_file():  # another process wrote it meanwhile
+                    log.info("%s: converting it once, into %s", path, folder)
+                    _write_columns(source, options, unfinished / folder.name)
+                    (unfinished / folder.name).rename(folder)
+        return _columns(source, folder, options)
+
+    return read, _prepared
+
+
+def _prepared(
+    table: Columns, rows: Tensor, **learned: Any
+) -> tuple[TableEncoding, ArrayBatcher, Callable[..., Dataset]]:
+    """The inputs of the table in a file, learned from `rows`; as `table_splits.in_memory`."""
+    columns: Any = table.frame
+    folder, key = columns.folder, _key(fingerprint.of_tensors(rows), learned)
+    inputs, note = folder / f"inputs-{key}.safetensors", folder / f"inputs-{key}.json"
+    if not note.is_file():
+        with _converting(folder.parent) as unfinished:
+            if not note.is_file():
+                encoded = _encoded(table, table_encoding.fitted(table, rows, **learned), unfinished)
+                encoded, batcher = table_splits.standardised(encoded, rows, table.source)
+                _write_inputs(encoded, len(table), unfinished / inputs.name, table.source)
+                (unfinished / inputs.name).rename(inputs)
+                learnt = {"mean": batcher.mean, "std": batcher.std, **encoded.encoding.facts}
+                files.write_json(note, {"columns": [*table.kinds], **learnt})
+    facts = files.read_json(note, safetensors_codec.MAX_HEADER_BYTES)
+    array = stored.arrays_in(inputs)["inputs"]
+
+    def dataset(chosen: Tensor, targets: Tensor, weights: Tensor | None) -> StoredRows:
+        return StoredRows(array, chosen, targets, weights)
+
+    missing = "refuse" if learned["missing"] == "drop" else learned["missing"]
+    given = {"missing": missing, "missing_values": table.reading.missing_values}  # 7, not 7.0
+    encoding = dataclasses.replace(TableEncoding.of_facts(facts), **given)
+    return encoding, ArrayBatcher(tuple(facts["mean"]), tuple(facts["std"])), dataset
+
+
+def _key(*parts: Any) -> str:
+    """16 letters that are the same for equal values, which may have options of a table."""
+    def plain(value: Any) -> Any:
+        return vars(value) if isinstance(value, Reading) else list(value)
+
+    return fingerprint.of_texts(json.dumps(parts, default=plain, sort_keys=True))[:16]
+
+
+@contextmanager
+def _converting(root: Path) -> Iterator[Path]:
+    """A folder in `root` for what is not whole yet; one process at a time has one.
+
+    Raises: DataError if it cannot be written to.
+    """
+    import fcntl  # Windows has none
+
+    try:
+        guarded_folders.check_writing(root)
+        root.mkdir(parents=True, exist_ok=True)
+        with (root / LOCK).open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            for killed in root.glob(f"{UNFINISHED}*"):
+                shutil.rmtree(killed)
+            with TemporaryDirectory(prefix=UNFINISHED, dir=root) as unfinished:
+                yield Path(unfinished)
+    except OSError as error:
+        raise errors.DataError(
+            f"{root}: cannot be written to ({error.strerror}), and data.in_memory=false keeps the "
+            "rows of the table there; make room, or name another folder with data.cache"
+        ) from error
+
+
+def _write_columns(source: Path, options: dict[str, Any], folder: Path) -> None:
+    folder.mkdir()
+    with TemporaryDirectory(prefix=UNFINISHED, dir=folder.parent) as texts:
+        workspace = workspace_in(Path(texts), ColumnFiles(folder))
+        table = csv_file.read(source, **options, workspace=workspace)
+    np.save(folder / LINES, table.lines)
+    ColumnFiles(folder, kind=KEPT).update(table.kept)
+    note = {"columns": [*workspace.columns], "kinds": table.kinds, "unit": table.unit}
+    for path in folder.iterdir():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())  # before the folder gets its name
+    files.write_json(folder / NOTE, {**note, "record": table.record})
+
+
+def _columns(source: Path, folder: Path, options: dict[str, Any]) -> Columns:
+    """The columns in a folder that `_write_columns` wrote."""
+    note = files.read_json(folder / NOTE, safetensors_codec.MAX_HEADER_BYTES)
+    columns = ColumnFiles(folder, note.pop("columns"))
+    kept = {**ColumnFiles(folder, options["kept"], KEPT)}
+    lines = np.load(folder / LINES, mmap_mode="r")
+    return Columns(str(source), columns, reading=options["reading"], kept=kept, lines=lines, **note)
+
+
+def _encoded(table: Columns, encoding: TableEncoding, folder: Path) -> EncodedTable:
+    """The table's columns as numbers and codes, in files of `folder`."""
+    columns = []
+    for place, column in enumerate(watched(encoding.columns, f"{table.source}: encoded columns")):
+        values = column.encoded(table.column(column.column))
+        columns.append(EncodedColumn(folder / f"encoded-{place}", values))
+    return EncodedTable(encoding, columns)
+
+
+def _write_inputs(table: EncodedTable, size: int, path: Path, source: str) -> None:
+    """Writes the inputs of all rows, as float32."""
+    shape = [size, len(table.encoding.names)]
+    chunks = torch.split(torch.arange(size), CHUNK_ROWS)
+    inputs = map(table.inputs, watched(chunks, f"{source}: groups of rows", len(chunks)))
+    shapes = {"inputs": (torch.float32, shape)}
+    files.write_pieces(path, safetensors_codec.pieces(shapes, inputs))
