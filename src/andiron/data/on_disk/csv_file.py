@@ -102,7 +102,7 @@ def csv(
     )
     read_rows, prepare = read, table_splits.in_memory
     if not in_memory:
-        lab = wings.optional("andiron_lab.tables.table_on_disk")
+        lab = wings.optional("andiron_lab.data.table_on_disk")
         if lab is None:
             raise errors.DataError(wings.missing_lab("data.in_memory=false"))
         read_rows, prepare = lab.of_file(file, checksum, cache)

@@ -83,7 +83,7 @@ def table(path: Path, file: File, request: Request) -> Table:
     with suppress(UnicodeDecodeError, polars.exceptions.PolarsError):  # too many values in a line
         if lines := range(begin + 1, 1 + _number_of_lines(file, delimiter, width)):
             file.seek(0)
-            source = path
+            source: Path | bytes = path
             if not isinstance(file, io.BufferedReader):
                 source = workspace.source(iter(partial(file.read, CHUNK_BYTES), b""))
             texts = workspace.staged(_scan(source, delimiter, begin, width, places))

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from andiron import errors
@@ -16,7 +17,7 @@ def of_tensors(*tensors: Tensor) -> str:
     """The SHA-256 of the values of the tensors, in order."""
     digest = hashlib.sha256()
     for tensor in tensors:
-        digest.update(tensor.contiguous().cpu().numpy().data)
+        digest.update(tensor.contiguous().cpu().flatten().view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 

@@ -60,7 +60,7 @@ def workspace_in(folder: Path, columns: ColumnFiles) -> Workspace:
 
     def staged(texts: polars.LazyFrame) -> polars.LazyFrame:
         batches = texts.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True)
-        paths = []
+        paths = list[Path]()
         for batch in watched(batches, f"rows of text, in groups of about {BATCH_ROWS:,}"):
             paths.append(folder / f"{len(paths)}.parquet")
             batch.write_parquet(paths[-1], compression="lz4", statistics=False)

@@ -18,7 +18,7 @@ from andiron.data import DataLoader, csv, kfold, partial
 from andiron.data.on_disk import table_files
 from andiron.disk import guarded_folders
 from andiron.plain import memory, wings
-from andiron_lab.tables import column_files
+from andiron_lab.data import column_files
 
 ROWS = 1_003
 GIVEN = {"valid": 0.2, "split_seed": 0}
@@ -171,7 +171,7 @@ KILLED = """
 import os, signal, sys
 from andiron.data import csv
 from andiron.data.on_disk import table_checks
-from andiron_lab.tables import table_on_disk
+from andiron_lab.data import table_on_disk
 module, name = {"columns": (table_checks, "checked"), "inputs": (table_on_disk, "_write_inputs")}[
     sys.argv[2]]
 done = getattr(module, name)

@@ -32,8 +32,8 @@ from andiron.data.splitting import fingerprint
 from andiron.disk import files, guarded_folders
 from andiron.plain.long_loops import watched
 from andiron.serialization import safetensors_codec
-from andiron_lab.tables.column_files import ColumnFiles, EncodedColumn, workspace_in
-from andiron_lab.tables.stored_rows import StoredRows
+from andiron_lab.data.column_files import ColumnFiles, EncodedColumn, workspace_in
+from andiron_lab.data.stored_rows import StoredRows
 
 VERSION = 1  # of the conversion; each version has its own folders
 FOLDER = ".andiron"  # beside the table
@@ -88,7 +88,7 @@ def _prepared(
         return StoredRows(array, chosen, targets, weights)
 
     missing = "refuse" if learned["missing"] == "drop" else learned["missing"]
-    given = {"missing": missing, "missing_values": table.reading.missing_values}  # 7, not 7.0
+    given: dict[str, Any] = {"missing": missing, "missing_values": table.reading.missing_values}  # 7, not 7.0
     encoding = dataclasses.replace(TableEncoding.of_facts(facts), **given)
     return encoding, ArrayBatcher(tuple(facts["mean"]), tuple(facts["std"])), dataset
 
@@ -130,8 +130,9 @@ def _write_columns(source: Path, options: dict[str, Any], folder: Path) -> None:
     with TemporaryDirectory(prefix=UNFINISHED, dir=folder.parent) as texts:
         workspace = workspace_in(Path(texts), ColumnFiles(folder))
         table = csv_file.read(source, **options, workspace=workspace)
-    np.save(folder / LINES, table.lines)
-    ColumnFiles(folder, kind=KEPT).update(table.kept)
+    np.save(folder / LINES, np.asarray(table.lines))
+    kept: Any = table.kept
+    ColumnFiles(folder, kind=KEPT).update(kept)
     note = {"columns": [*workspace.columns], "kinds": table.kinds, "unit": table.unit}
     for path in folder.iterdir():
         with path.open("rb") as file:

@@ -9,7 +9,7 @@ from andiron.data.dataset import Indices, RawBatch, WeightedBatch
 from andiron.data.on_disk.stored import StoredArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StoredRows:
     """The samples at `rows` of `inputs`, with their targets and, if given, weights."""
 
