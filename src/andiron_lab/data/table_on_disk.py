@@ -88,7 +88,8 @@ def _prepared(
         return StoredRows(array, chosen, targets, weights)
 
     missing = "refuse" if learned["missing"] == "drop" else learned["missing"]
-    given: dict[str, Any] = {"missing": missing, "missing_values": table.reading.missing_values}  # 7, not 7.0
+    given: dict[str, Any] = {"missing": missing}  # as given: 7, not 7.0
+    given["missing_values"] = table.reading.missing_values
     encoding = dataclasses.replace(TableEncoding.of_facts(facts), **given)
     return encoding, ArrayBatcher(tuple(facts["mean"]), tuple(facts["std"])), dataset
 
