@@ -96,7 +96,7 @@ def test_the_rows_on_disk_are_those_in_memory(tmp_path, options):
         assert_same(csv(path=path, in_memory=False, **options), expected)
         again = csv(path=path, in_memory=False, **options)  # reads what the first has written
         assert_same(again, expected)
-    fold = {"fold": 1, "num_folds": 3, "split_seed": 5}
+    fold = {"fold": 1, "num_folds": 2, "split_seed": 5}
     assert_same(kfold(again, **fold), kfold(expected, **fold))
     few = {"fraction": 0.5, "seed": 0}
     assert_same(partial(again, **few), partial(expected, **few))

@@ -67,7 +67,7 @@ class Workspace:
     """
 
     columns: "MutableMapping[str, polars.Series]" = field(default_factory=dict)  # checked ones
-    limit: float = field(default_factory=memory.of_machine)  # the most bytes of all columns
+    limit: float = field(default_factory=lambda: memory.of_machine())  # the most bytes of all columns
     source: Callable[[Iterable[bytes]], bytes | Path] = b"".join
     staged: "Callable[[polars.LazyFrame], polars.LazyFrame]" = lambda texts: texts
 

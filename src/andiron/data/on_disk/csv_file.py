@@ -107,17 +107,10 @@ def csv(
             raise errors.DataError(wings.missing_lab("data.in_memory=false"))
         read_rows, prepare = lab.of_file(file, checksum, cache)
     table = read_rows(
-        file,
-        features=features,
-        targets=targets,
-        exclude=exclude or (),
-        weight=weight,
-        kept=columns_of(split),
-        reading=reading,
-        missing=missing,
-        max_bad_lines=max_bad_lines,
+        file, features=features, targets=targets, exclude=exclude or (), weight=weight,
+        kept=columns_of(split), reading=reading, missing=missing, max_bad_lines=max_bad_lines,
         has_number_targets=kind == "regression",
-    )
+    )  # fmt: skip
     if features is None:
         _warn_of_counters(table)
     splits = table_splits.of_columns(
