@@ -352,5 +352,5 @@ def test_a_table_larger_than_memory_is_refused_before_it_is_read(tmp_path, name,
     frame.write_csv(path) if name == "t.csv" else frame.write_parquet(path)
     monkeypatch.setattr(memory, "of_machine", lambda: 3 * 12 * 2)
     read(path, features=["x"], targets=["y"])  # the columns that are used fit
-    with pytest.raises(errors.DataError, match=r"at least 108.0 bytes .* has 72.0 bytes; set data.in"):
+    with pytest.raises(errors.DataError, match=r"at least 108.0 bytes .* has 72.0 bytes; set"):
         read(path, features=["x", "text"], targets=["y"])

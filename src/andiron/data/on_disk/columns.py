@@ -67,7 +67,8 @@ class Workspace:
     """
 
     columns: "MutableMapping[str, polars.Series]" = field(default_factory=dict)  # checked ones
-    limit: float = field(default_factory=lambda: memory.of_machine())  # the most bytes of all columns
+    # the most bytes of all columns
+    limit: float = field(default_factory=lambda: memory.of_machine())
     source: Callable[[Iterable[bytes]], bytes | Path] = b"".join
     staged: "Callable[[polars.LazyFrame], polars.LazyFrame]" = lambda texts: texts
 
