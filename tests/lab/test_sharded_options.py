@@ -1,4 +1,4 @@
-"""What `strategy=fsdp` divides, and what it refuses before the first update."""
+"""`strategy=fsdp`: its blocks and its refusals before the first update."""
 
 from types import SimpleNamespace
 

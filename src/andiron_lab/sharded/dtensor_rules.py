@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from andiron.distributed import World
 from andiron_lab.sharded import whole_norms
-from andiron_lab.sharded.divided_rows import bounds, like, part, rows
+from andiron_lab.sharded.parameter_rows import bounds, like, part, rows
 
 aten = torch.ops.aten
 ELEMENTWISE = (
@@ -49,14 +49,13 @@ def install(world: World) -> None:
         table.update(dict.fromkeys(_overloads(kernel), on_parts))
     for name in REFUSED:
         table.update(dict.fromkeys(_overloads(name), _refused))
-    table[aten.normal_.default] = functools.partial(_normal, world)
-    table[aten.copy_.default] = functools.partial(_copied, world)
-    table[aten._foreach_copy_.default] = functools.partial(_all_copied, world)
-    table[aten._foreach_norm.Scalar] = functools.partial(whole_norms.norms, world)
-    table[aten.linalg_vector_norm.default] = functools.partial(whole_norms.norm, world)
-    table[aten._amp_foreach_non_finite_check_and_unscale_.default] = functools.partial(
-        _checked, world
-    )
+    single = {
+        "normal_": _normal, "copy_": _copied, "_foreach_copy_": _all_copied,
+        "_foreach_norm": whole_norms.norms, "linalg_vector_norm": whole_norms.norm,
+        "_amp_foreach_non_finite_check_and_unscale_": _checked,
+    }  # fmt: skip
+    for name, rule in single.items():
+        table.update(dict.fromkeys(_overloads(name), functools.partial(rule, world)))
 
 
 def _overloads(name: str) -> list[Any]:

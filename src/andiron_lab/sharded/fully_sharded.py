@@ -24,7 +24,7 @@ from andiron.optim import GroupedOptimizer
 from andiron.protocols import network_of
 from andiron.shell.assembly import devices
 from andiron.shell.config.schema import Train
-from andiron_lab.sharded import divided_rows, dtensor_rules
+from andiron_lab.sharded import dtensor_rules, parameter_rows
 from andiron_lab.sharded.exchanges import BlockGather, BlockSum, StepPlace
 from andiron_lab.sharded.sharded_mean import ShardedMean
 
@@ -99,14 +99,14 @@ class FullySharded:
         return self._gathered(value) if isinstance(value, DTensor) else value
 
     def _gathered(self, tensor: DTensor) -> Tensor:
-        own, distributed = divided_rows.part(tensor).detach(), torch.distributed
+        own, distributed = parameter_rows.part(tensor).detach(), torch.distributed
         with self._world.explained():
             if self._world.rank:
                 if own.numel():
                     distributed.send(own.contiguous(), 0)
                 return own
             whole = torch.empty(tensor.shape, dtype=tensor.dtype)
-            for rank, (first, last) in enumerate(divided_rows.bounds(len(whole), self._world)):
+            for rank, (first, last) in enumerate(parameter_rows.bounds(len(whole), self._world)):
                 if rank and last > first:
                     theirs = own.new_empty((last - first, *whole.shape[1:]))
                     distributed.recv(theirs, rank)
@@ -125,8 +125,8 @@ class FullySharded:
         return replace(saved, optimizer=parts)
 
     def _part(self, value: Tensor, parameter: DTensor) -> Tensor:
-        own = divided_rows.rows(value, self._world).to(parameter.device, copy=True)
-        return divided_rows.like(own, parameter)
+        own = parameter_rows.rows(value, self._world).to(parameter.device, copy=True)
+        return parameter_rows.like(own, parameter)
 
 
 def blocks(network: nn.Module) -> dict[str, nn.Module]:

@@ -14,7 +14,7 @@ from andiron.optim.weighted_sums import divide
 from andiron.outputs import Weight
 from andiron.plain import private_torch
 from andiron_lab.sharded.exchanges import BlockSum, StepPlace
-from andiron_lab.sharded.divided_rows import part
+from andiron_lab.sharded.parameter_rows import part
 
 
 class ShardedMean:

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 
 from andiron.distributed import World
-from andiron_lab.sharded.divided_rows import bounds, part
+from andiron_lab.sharded.parameter_rows import bounds, part
 
 
 def norm(
