@@ -5,19 +5,17 @@ The commands of docs/commands.md work in a project of `andiron new`.
 
 import importlib.util
 import json
-import os
 import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tarfile
-import venv
 import zipfile
 from pathlib import Path
 
 import preloaded
 import pytest
+from fresh_environment import environment, install, said
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = ("num_epochs=1", "hydra.run.dir=run")
@@ -77,31 +75,6 @@ def checkout(tmp_path_factory) -> Path:
             copy.mkdir(exist_ok=True)
             shutil.copy(source, copy / name)
     return copy
-
-
-def environment(folder: Path) -> Path:
-    """A fresh virtual environment that also sees the packages of the one the tests run in; its
-    python.
-    """
-    venv.create(folder)
-    (packages,) = folder.glob("lib/python*/site-packages")
-    (packages / "outer.pth").write_text(sysconfig.get_path("purelib"))
-    return folder / "bin" / "python"
-
-
-def said(*command: str | Path, cwd: Path) -> str:
-    own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
-        list(map(str, command)), cwd=cwd, env=own, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def install(python: Path, *what: str | Path) -> None:
-    """Installs with the pip of this environment and the build tools that it has."""
-    pip = sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps"
-    said(*pip, "--no-build-isolation", *what, cwd=python.parents[1])
 
 
 def where_from(python: Path, cwd: Path) -> Path:

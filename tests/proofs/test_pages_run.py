@@ -1,12 +1,16 @@
-"""The commands and the Python of README and docs/ run from top to bottom."""
+"""The commands and the Python of README and docs/ run from top to bottom, the ways in at once."""
 
 import os
+import re
+import resource
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
+from fresh_environment import environment, install, said
 from in_process import ran
-from pages import ALL, ELSEWHERE, ROOT, blocks, commands
+from pages import ALL, BLOCK, ELSEWHERE, README, ROOT, blocks, commands
 from PIL import Image
 
 from andiron import data
@@ -33,6 +37,12 @@ SHORTER = {  # by an override of a command: what makes it short enough, given af
     "num_updates=5000": ("num_updates=3",),
     "train.py": ("num_epochs=1",),
 }
+
+SECONDS = 60  # of processors: the clock on the wall would count other processes too
+SOURCES = (
+    "conf", "proofs", "scripts", "src", "setup.cfg", "setup.py", "pyproject.toml", "README.md",
+    "LICENSE", "train.py",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -77,3 +87,46 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatc
 
     for block in blocks(page, "python"):
         exec(compile(block, page, "exec"), names)
+
+
+def doors(page):
+    """The blocks of the section, by language."""
+    section = re.search(r"^## Three ways in\n(.*?)^## ", ALL[page], re.MULTILINE | re.DOTALL)[1]
+    return dict(BLOCK.findall(section)), section
+
+
+@pytest.fixture
+def checkout(here):
+    """A checkout with an environment of its own, in the working folder."""
+    for name in SOURCES:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, here / name)
+    install(environment(here / ".venv"), "-e", here)
+    return here
+
+
+def seconds_of(*command, cwd):
+    """What a command takes of the processors."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    said(*command, cwd=cwd)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("files_of_a_user")
+def test_each_way_in_runs_as_it_stands_within_a_minute(checkout):
+    shown, section = doors(README)
+    lines = shown["bash"].splitlines()
+    (checkout / "mine.py").write_text(shown["python"])
+    lines.append(".venv/bin/python mine.py")
+    lines += re.findall(r"`(\.venv/bin/andiron new \w+)`", section)
+    assert len(lines) == 4
+    took = {line: seconds_of("bash", "-c", line, cwd=checkout) for line in lines}
+    train = "../.venv/bin/andiron train"  # as docs/commands.md says: started there
+    took[train] = seconds_of("bash", "-c", train, cwd=checkout / "mine")
+    assert max(took.values()) < SECONDS, took
+
+
+def test_both_first_pages_show_the_same_ways_in():
+    assert doors(README)[0] == doors("index.md")[0]

@@ -91,7 +91,8 @@ def _without_value(text: str, overrides: list[str], choices: Groups) -> list[str
     if any(map(_is_option, before)):
         return []
     if os.path.isdir(text):
-        reason = f"a folder; {quoting.typed('resume', text)} resumes its run"
+        of_data, of_run = quoting.typed("data.path", text), quoting.typed("resume", text)
+        reason = f"a folder; {of_data} trains on its files, {of_run} resumes its run"
     elif _is_option(option):
         value = next((value for value in after if "=" not in value), "...")
         reason = f"an option has its value after an equals sign: {shlex.quote(f'{option}={value}')}"

@@ -1,6 +1,5 @@
 """Details of one run and differences of two, from files checked against the manifest."""
 
-import re
 import shlex
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -13,7 +12,7 @@ from andiron.shell.run import resume_policy, status
 from andiron.wings.runs import run_list, text_table
 from andiron.wings.runs.run_reader import RunReader
 
-WIDTH, NAME = 80, 30  # columns of a line, and of a name in it
+NAME = 30  # columns of a name
 MOST_TEXT = 2000  # characters of a value
 ORIGIN = (  # of the provenance
     "andiron", "git", "projects", "modules", "python", "packages", "hardware", "data",
@@ -21,11 +20,11 @@ ORIGIN = (  # of the provenance
 
 
 def as_text_of(run: RunReader) -> str:
-    """Status, metrics, parameter groups, provenance and configuration, in 80 columns."""
+    """Status, metrics, parameter groups, provenance and configuration."""
     sections = {
         "metrics": _metric_table(run),
         "parameter groups": _group_table(run.records["param_groups"]),
-        "provenance": _value_lines(_provenance_values(run.records["provenance"])),
+        "provenance": _value_lines(dict(_provenance_values(run.records["provenance"]))),
         "configuration": _value_lines({**run.options, **_changed(run)}),
     }
     blocks = (f"{title}\n{text}" for title, text in sections.items() if text)
@@ -133,13 +132,7 @@ def _provenance_values(provenance: Mapping[str, object]) -> Iterator[tuple[str, 
         yield "resumes", len(resumes)
 
 
-def _value_lines(values: Any) -> str:
-    """A line for each name and value; a long value is wrapped within its column."""
-    lines, indent = [], "\n" + " " * (NAME + 2)
-    for name, value in dict(values).items():
-        text = printable_line(as_text(value)[:MOST_TEXT])
-        pieces = re.findall(f".{{1,{WIDTH - NAME - 2}}}", text)
-        name = printable(name)
-        head = f"{name:{NAME}}  " if len(name) <= NAME else name + indent
-        lines.append((head + indent.join(pieces)).rstrip())
-    return "\n".join(lines)
+def _value_lines(values: Mapping[str, Any]) -> str:
+    """A line for each name and value."""
+    texts = {name: printable_line(as_text(value)[:MOST_TEXT]) for name, value in values.items()}
+    return "\n".join(f"{printable(name):{NAME}}  {text}".rstrip() for name, text in texts.items())
