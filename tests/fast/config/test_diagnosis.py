@@ -155,6 +155,15 @@ def test_a_list_in_a_file_where_a_mapping_stands_has_its_remedy(tmp_path):
         composition.composed(CONF, given)
 
 
+def test_an_experiment_without_its_first_line_has_that_remedy(tmp_path):
+    (tmp_path / "experiment").mkdir()
+    content = "# conf/experiment/mine.yaml\n# @package _global_\ndefaults: [override /data: csv]\n"
+    (tmp_path / "experiment" / "mine.yaml").write_text(content)
+    given = ["--config-dir", str(tmp_path), "experiment=mine"]
+    with pytest.raises(errors.ConfigError, match="first line of that file is to be: # @package"):
+        composition.composed(CONF, given)
+
+
 NODE = "{_target_: mine.Part, size: [3, 4]}"
 
 

@@ -163,7 +163,7 @@ def test_a_run_is_shown_with_a_line_for_each_value_and_only_as_it_was_written(he
     shown = words("show", "outputs/adam", cwd=here)
 
     (packages,) = [line for line in shown.splitlines() if line.startswith("packages ")]
-    assert "torch " in packages and len(packages) > 100  # a file and a pipe have no width
+    assert len(packages) > 100  # a file and a pipe have no width
     for part in ("done, started", "valid/accuracy", "torch.optim.Adam", "git.revision", "hidden"):
         assert part in shown
     summary = here / "outputs/adam/summary.json"

@@ -22,6 +22,7 @@ from andiron.shell.config.violations import Problems
 
 REFERENCE = re.compile(r"\$\{([\w.]+)\}")  # to another option or variable
 DECODED = "; a variable of the environment is text: ${oc.decode:${oc.env:NAME}} reads its value"
+GLOBAL = "; the first line of that file is to be: # @package _global_"
 REMOVES = "; `override /GROUP: null` among the defaults of the file removes what stands there"
 
 
@@ -94,6 +95,8 @@ def message(error: Exception) -> str:
     if isinstance(error, OmegaConfBaseException) and error.full_key:
         return f"{error.full_key}: {str(error.msg).splitlines()[0]}"
     reason = " ".join(str(error).split())
+    if "Did you mean to override" in reason:
+        return reason + GLOBAL
     return reason + REMOVES if "Cannot merge" in reason else reason
 
 
