@@ -106,7 +106,7 @@ def checkout(here):
 
 
 def seconds_of(*command, cwd):
-    """What a command takes of the processors."""
+    """The processor time of a command, with that of its own processes."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     said(*command, cwd=cwd)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
