@@ -13,6 +13,7 @@ from pages import ALL, DOCS, ELSEWHERE, PAGES, README, ROOT, blocks, commands
 from andiron import outputs, protocols, tasks
 from andiron.__main__ import COMMANDS, OF_THE_LAB, others
 from andiron.shell.config import diagnosis
+from andiron_lab import masks
 
 
 def test_each_page_with_blocks_of_its_own_tests_is_named_there():
@@ -73,9 +74,10 @@ def test_every_override_in_a_command_is_sound():
             overrides = [
                 word for word in shlex.split(command[script.end() :]) if "=" in word or "~" in word
             ]
+            begun = [choice for run, choice in BEGUN.items() if f"resume={run}" in overrides]
             offenders += [
                 (page, line, problem)
-                for problem in diagnosis.explain(overrides, ROOT / "conf", Exception("sound"))
+                for problem in diagnosis.explain([*begun, *overrides], ROOT / "conf", Exception("sound"))
                 if problem != "sound"
             ]
 
@@ -144,6 +146,7 @@ def test_the_floors_of_contributing_equal_the_architecture_test():
 
 NAMED = re.compile(r"(?<![\w./-])andiron(?:_lab)?(?:\.[A-Za-z_]\w*)+(?![\w.]*/)")
 ITEMS = re.compile(r"`([A-Z]\w*Output)`")
+BEGUN = {"runs/mixed": "data=mixture"}  # what runs that a page resumes have chosen
 INVENTED = {"contributing.md": {"andiron.x"}, "wrong_input.md": {"andiron.models.MPL"}}
 
 
@@ -166,7 +169,7 @@ def test_what_a_page_names_can_be_imported():
         if not name.endswith((".py", ".md", ".txt", ".json", ".log", ".yaml"))
         and not is_importable(name)
     }
-    items = {*dir(outputs), *dir(protocols), *dir(tasks)}
+    items = {*dir(outputs), *dir(protocols), *dir(tasks), *dir(masks)}
     unknown |= {(page, name) for page, text in ALL.items() for name in ITEMS.findall(text)
                 if name not in items}  # fmt: skip
     assert not unknown
