@@ -8,9 +8,10 @@ CUDA graph; how much of the copy to the device is hidden behind the step; how lo
 holds the step up; whether a resumed run gives the same bits; an epoch of
 `experiment=cifar10_resnet` on made-up pictures. Every section has its own time limit: rows that
 would begin after it are left out and the table says so. A section that fails has its error in the
-table, and the exit code is 1. `--device cpu --tiny` runs the same code in small, as a test does. Needs the packages of `requirements.txt` alone, from a checkout; the
-marked tests need those of `requirements-dev.txt`. `--out` keeps the table in `table.md`, and the
-rows as they come and what was logged in `log.txt`. `--only graphs tests` is the battery of graphs.
+table, and the exit code is 1. `--device cpu --tiny` runs the same code in small, as a test does.
+Needs the packages of `requirements.txt` alone, from a checkout; the marked tests need those of
+`requirements-dev.txt`. `--out` keeps the table in `table.md`, and the rows as they come and what
+was logged in `log.txt`. `--only graphs tests` is the battery of graphs.
 """
 
 import argparse

@@ -74,10 +74,11 @@ def test_every_override_in_a_command_is_sound():
             overrides = [
                 word for word in shlex.split(command[script.end() :]) if "=" in word or "~" in word
             ]
-            begun = [choice for run, choice in BEGUN.items() if f"resume={run}" in overrides]
+            for run, choices in BEGUN.items():
+                overrides += choices if f"resume={run}" in overrides else ()
             offenders += [
                 (page, line, problem)
-                for problem in diagnosis.explain([*begun, *overrides], ROOT / "conf", Exception("sound"))
+                for problem in diagnosis.explain(overrides, ROOT / "conf", Exception("sound"))
                 if problem != "sound"
             ]
 
@@ -146,7 +147,7 @@ def test_the_floors_of_contributing_equal_the_architecture_test():
 
 NAMED = re.compile(r"(?<![\w./-])andiron(?:_lab)?(?:\.[A-Za-z_]\w*)+(?![\w.]*/)")
 ITEMS = re.compile(r"`([A-Z]\w*Output)`")
-BEGUN = {"runs/mixed": "data=mixture"}  # what runs that a page resumes have chosen
+BEGUN = {"runs/mixed": ("data=mixture", "data.parts={}", "data.weights={}")}  # what runs that a page resumes have chosen
 INVENTED = {"contributing.md": {"andiron.x"}, "wrong_input.md": {"andiron.models.MPL"}}
 
 

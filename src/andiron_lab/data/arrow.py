@@ -36,7 +36,7 @@ Statistic = float | Sequence[float]
 def arrow(
     *,
     path: str,
-    inputs: str | Sequence[str],
+    inputs: Sequence[str] | str,
     targets: str | None,
     valid: Validation = 0.1,
     test: Proportion = 0.1,
