@@ -83,7 +83,9 @@ class LearnerOptions:
         hparam="if set",
     )
     graph: bool | Literal["auto"] = option(
-        False, "a training step as one CUDA graph; auto: where one can be", resume="free"
+        False,
+        "a training step as one CUDA graph, checks for NaN read late; auto: where that can be",
+        resume="free",
     )
     on_nonfinite: Literal["stop", "skip", "ignore"] = option(
         "stop",

@@ -130,7 +130,9 @@ class LearnerBuilder:
         return self._set(precision=value)
 
     def graph(self, value: bool | Literal["auto"] = True) -> "LearnerBuilder":
-        """A training step as one CUDA graph; auto: where one can be. Default: False."""
+        """A training step as one CUDA graph, checks for NaN read late; auto: where that can be.
+        Default: False.
+        """
         return self._set(graph=value)
 
     def on_nonfinite(self, value: Literal["stop", "skip", "ignore"]) -> "LearnerBuilder":

@@ -180,6 +180,7 @@ def _updater(chosen: Choices, state: LearnerState) -> Updater:
         histogram_names(options.histograms, dict(state.model.named_parameters())),
         chosen.world,
         train_step=_graphed_step(chosen, state) if options.graph else None,
+        may_read_late=bool(options.graph),
     )
 
 

@@ -65,6 +65,7 @@ class Updater:
     world: World = ALONE
     instruments: list[Instrument] = field(default_factory=list)
     train_step: Callable[[Any], TrainOutput] | None = None  # None: the model's
+    may_read_late: bool = False  # the check for NaN and infinity
 
     def __post_init__(self) -> None:
         self.evaluations = 0  # of the gradients of the current update, with SAM's and the step's
@@ -77,7 +78,8 @@ class Updater:
         """Where the check of an update waits for a device; None also if none could be undone."""
         schedules = self.schedule, *self.optimizer.schedules
         is_final = self.world.is_divided or self.sam is not None or self.optimizer.needs_closure
-        if is_final or any(map(stateful, schedules)) or not self.nonfinite.checks:
+        is_late = self.may_read_late and self.nonfinite.checks
+        if is_final or any(map(stateful, schedules)) or not is_late:
             return None
         device = next(iter(self.optimizer.parameters.values())).device
         return UnreadChecks(device) if device.type in LATE else None

@@ -21,6 +21,7 @@ from andiron.optim.own.averaging import Ema
 from andiron.tasks import Classifier
 
 BATCHES, BATCH = 11, 4
+DEFAULTS = {"num_epochs": 2, "log_every": 4, "seed": 5, "graph": "auto"}
 
 
 class LateAnswer:
@@ -82,7 +83,7 @@ def run(folder, caplog, bad, *, optimizer=torch.optim.Adam, own=None, scale=None
     caplog.clear()
     averages, world = options.pop("averages", {}), options.pop("world", ALONE)
     model = task(world)
-    builder = LearnerBuilder(folder, **{"num_epochs": 2, "log_every": 4, "seed": 5} | options)
+    builder = LearnerBuilder(folder, **DEFAULTS | options)
     builder.metric_train_numeric(Loss(), Accuracy()).metric_valid_numeric(Loss())
     builder.with_writers(kept := Kept()).averages(**averages).renderer(None)
     builder.world(world)
