@@ -290,6 +290,9 @@ def test_a_run_resumed_elsewhere_has_the_same_bits_and_best(here):
     assert last == far and RemoteRun(far, "a").steps()[-1] == "step-105"
     ended = called(andiron, "evaluate", far, "--weights", "best")
     assert ended.code == 0, ended.errors
+    forked = (f"fork_from={far}@latest", "num_epochs=6", "checkpoint.mirror=null")
+    ended = called(train.main, *forked, "hydra.run.dir=fork")
+    assert ended.code == 0 and "forked from" in ended.output, ended.errors
     ended = called(train.main, *RUN, "num_epochs=1", f"start_from={far}", "hydra.run.dir=third")
     assert ended.code == 0 and "weights from" in ended.output, ended.errors
     assert json.loads(Path("third/config.json").read_text())["start_from"] == far

@@ -1,0 +1,146 @@
+"""A mirror in an object store: killed 40 times behind a proxy that cuts, refuses and lies."""
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+from bad_proxy import BadProxy
+from mirrored_saver import state
+from train_processes import Training
+
+from andiron.checkpoint.on_disk import checkpoint_files
+from andiron.run_folder import RunFolder
+from andiron.shell.run import status
+from andiron_lab import mirror
+from andiron_lab.ask import bit_comparison
+from andiron_lab.mirror.remote_run import RemoteRun
+
+pytest.importorskip("s3fs")
+boto3 = pytest.importorskip("boto3")
+pytest.importorskip("moto.server")
+SAVER = Path(__file__).with_name("mirrored_saver.py")
+SECRET = "wJalrXUtnFEMI"
+KEYS = {"AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7", "AWS_SECRET_ACCESS_KEY": SECRET}
+RUN = (
+    "model.hidden=[32]", "batch_size=20", "num_epochs=80", "checkpoint.every=7", "device=cpu",
+    "render=plain",
+)  # fmt: skip
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of botocore
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # of aiohttp's connections
+]
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """The port of moto's server, with a bucket `runs`."""
+    for name, text in {**KEYS, "AWS_DEFAULT_REGION": "us-east-1"}.items():
+        monkeypatch.setenv(name, text)
+    code = (
+        "from moto.moto_server.threaded_moto_server import ThreadedMotoServer as Server; import "
+        "time; server = Server('127.0.0.1', 0, verbose=False); server.start(); "
+        "print(server.get_host_and_port()[1], flush=True); time.sleep(1e6)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        port = int(process.stdout.readline())
+        client = boto3.client("s3", endpoint_url=f"http://127.0.0.1:{port}")
+        client.create_bucket(Bucket="runs")
+        yield port
+        process.kill()
+
+
+@pytest.fixture
+def proxy(server, monkeypatch):
+    """The bad proxy, at which this process and those that it starts find the server."""
+    proxy = BadProxy(server, seed=1, share=0.15)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{proxy.port}")
+    yield proxy
+    proxy.close()
+
+
+def faults_there(address, tmp_path):
+    """What is wrong there: a manifest without its files, or with others than it lists."""
+    remote, faults, whole = RemoteRun(address, "address"), [], []
+    for name in remote.steps():
+        if (content := remote.manifest(name)) is None:
+            continue
+        whole.append(name)
+        for file, entry in json.loads(content)["files"].items():
+            local = tmp_path / "read" / file
+            try:
+                remote.download(f"{name}/{file}", local)
+            except FileNotFoundError:
+                faults.append(f"{name}/{file} is missing")
+                continue
+            if hashlib.sha256(local.read_bytes()).hexdigest() != entry["sha256"]:
+                faults.append(f"{name}/{file} is another")
+    return whole, faults
+
+
+def test_forty_kills_behind_a_bad_proxy_leave_whole_checkpoints(proxy, server, tmp_path):
+    chance, kept, begun = random.Random(2), 0, 0
+    for number in range(40):
+        folder, address = tmp_path / f"run-{number // 4}", f"s3://runs/mine-{number // 4}"
+        log = (tmp_path / f"said-{number}").open("w")
+        process = subprocess.Popen(
+            [sys.executable, SAVER, folder, address], stderr=log, start_new_session=True
+        )
+        time.sleep(chance.uniform(3, 9))
+        assert process.poll() is None, Path(log.name).read_text()
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        share, proxy.share = proxy.share, 0.0
+        whole, faults = faults_there(address, tmp_path)
+        steps = RemoteRun(address, "address").steps()
+        assert faults == [] and len(steps) <= len(whole) + 1, (number, faults, steps)
+        proxy.share = share
+        kept, begun = kept + bool(whole), begun + len(steps) - len(whole)
+        if whole:
+            back = mirror.fetched(address, tmp_path / f"back-{number}")
+            saved = checkpoint_files.load(back / "checkpoints" / whole[-1])
+            expected = state(saved.state["updates"])
+            for name, tensor in expected.model.items():
+                assert tensor.equal(saved.model[name])
+            shutil.rmtree(back)
+    print(f"40 kills: {kept} with a whole checkpoint there, {begun} begun; {proxy.faults}")
+    assert kept >= 20 and sum(proxy.faults.values()) > 40
+
+
+def test_a_killed_run_ends_on_other_machines_with_the_same_bits(proxy, tmp_path):
+    with Training(tmp_path, *RUN, "hydra.run.dir=whole") as process:
+        assert process.end() == 0, process.errors
+    options, mirrored = RUN, "checkpoint.mirror=s3://runs/mine"
+    for number in range(5):
+        into = f"hydra.run.dir=machine-{number}"
+        with Training(tmp_path, *options, mirrored, into) as process:
+            if number == 4:
+                assert process.end() == 0, process.errors
+                break
+            folder = tmp_path / f"machine-{number}"
+            process.until(partial(_is_mirrored, folder, 300 * (number + 1)))
+            os.killpg(process.process.pid, signal.SIGKILL)
+            process.process.wait()
+        shutil.rmtree(folder)
+        options = ("resume=s3://runs/mine",)
+    last = tmp_path / "machine-4"
+    differences = bit_comparison.compare(tmp_path / "whole", last)
+    assert all(entry.where.startswith("tensorboard") for entry in differences), differences
+    for path in [*last.rglob("*"), *tmp_path.glob("said-*")]:
+        assert not path.is_file() or SECRET.encode() not in path.read_bytes(), path
+
+
+def _is_mirrored(folder, updates):
+    """Whether a checkpoint after so many updates is there."""
+    return status.read(RunFolder(folder)).get("mirrored", {}).get("updates", 0) > updates
