@@ -285,7 +285,8 @@ def test_a_run_resumed_elsewhere_has_the_same_bits_and_best(here):
     ended = called(train.main, f"resume={far}", "hydra.run.dir=second")
     assert ended.code == 0, ended.errors
     differences = bit_comparison.compare(here / "whole", here / "second")
-    assert all(entry.where.startswith("tensorboard") for entry in differences), differences
+    others = [str(entry) for entry in differences if not entry.where.startswith("tensorboard")]
+    assert others == []
     last = json.loads(Path("second/config.json").read_text())["checkpoint"]["mirror"]
     assert last == far and RemoteRun(far, "a").steps()[-1] == "step-105"
     ended = called(andiron, "evaluate", far, "--weights", "best")

@@ -17,7 +17,9 @@ from andiron.checkpoint import contents
 from andiron.checkpoint.checkpointer import KEPT_WITH_IT
 from andiron.checkpoint.on_disk import checkpoint_files, manifest
 from andiron.checkpoint.strategies import Saved
+from andiron.disk import files
 from andiron.run_folder import RunFolder, folder_at
+from andiron.shell.config import quoting
 from andiron_lab.mirror.record_copy import is_copied
 from andiron_lab.mirror.remote_run import RECORD, RemoteRun, without_user
 
@@ -33,11 +35,32 @@ def fetched(address: str, into: str | Path | None = None) -> Path:
     Raises: ConfigError as `RemoteRun`; RunFolderError if there is no checkpoint, the folder is not
     empty, or the address cannot be read.
     """
-    remote, folder = RemoteRun(address, "the address"), folder_at(into)
-    if folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
+    remote, place = RemoteRun(address, "the address"), folder_at(into).path
+    if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        resume = quoting.typed("resume", place)
         raise errors.RunFolderError(
-            f"{folder.path}: is not empty, and {remote} is fetched into a new folder; give another"
+            f"{place}: is not empty, and {remote} is fetched into a new folder; give another, or "
+            f"{resume} if it was fetched before"
         )
+    place.parent.mkdir(parents=True, exist_ok=True)
+    for path, name in files.partials(place.parent).items():
+        if name == place.name:  # of a killed process
+            shutil.rmtree(path)
+    partial = place.with_name(f".{place.name}.{secrets.token_hex(4)}.partial")
+    try:
+        step = _fetch_newest(remote, RunFolder(partial))
+        partial.rename(place)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    log.info("fetched %s of %s into %s", step, remote, place)
+    return place
+
+
+def _fetch_newest(remote: RemoteRun, folder: RunFolder) -> str:
+    """Fetches the newest whole checkpoint and what comes with it; returns its name.
+
+    Raises: RunFolderError if there is none.
+    """
     steps = _repeated(remote, remote.steps)
     for name in reversed(steps):
         if _repeated(remote, remote.manifest, name) is None:
@@ -49,8 +72,7 @@ def fetched(address: str, into: str | Path | None = None) -> Path:
             continue
         _fetch_kept(remote, name, steps, folder)
         _repeated(remote, _fetch_record, remote, name, folder)
-        log.info("fetched %s of %s into %s", name, remote, folder.path)
-        return folder.path
+        return name
     begun = f" ({', '.join(steps)}: not whole)" if steps else ""
     remedy = "give the address of a run's checkpoint.mirror"
     raise errors.RunFolderError(f"{remote}: no whole checkpoint there{begun}; {remedy}")

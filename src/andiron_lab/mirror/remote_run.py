@@ -6,7 +6,9 @@
 """
 
 import json
+import random
 import re
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +26,10 @@ ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://.+")
 # a password, and a query, which may be a token
 SECRET = re.compile(r"(?<=//)[^/?]*:[^/?]*@|\?.*")
 USER = re.compile(r"(?<=//)[^/\s]*@|\?\S*")
+DRAWING = {  # libraries of fsspec's protocols, and what they stand on
+    "adlfs", "aiobotocore", "aiohttp", "azure", "botocore", "fsspec", "gcsfs", "google", "ossfs",
+    "paramiko", "requests", "s3fs", "urllib3", "webdav4",
+}  # fmt: skip
 MOST_ADDRESS_FILE = 2**20  # bytes of mirror.json and of a manifest
 CREDENTIALS = (
     "records and messages would show it; leave it out, and give it as the library of that "
@@ -44,6 +50,7 @@ class RemoteRun:
         if not ADDRESS.fullmatch(address):
             example = "give one with its protocol, such as s3://bucket/mine or file:///mnt/mine"
             raise errors.ConfigError([f"{option}={self._shown}: is not an address; {example}"])
+        before = random.getstate()
         try:
             # a cached listing would miss what another process writes
             self._files, root = fsspec.core.url_to_fs(address, use_listings_cache=False)
@@ -51,6 +58,9 @@ class RemoteRun:
             remedy = "; for s3: pip install 'andiron[s3]'" if isinstance(error, ImportError) else ""
             why = f"{option}={self._shown}: {without_user(errors.reason(error))}{remedy}"
             raise errors.ConfigError([why]) from error
+        finally:
+            random.setstate(before)  # imports may draw
+        _give_own_random()
         self._root = str(root).rstrip("/")
 
     def __str__(self) -> str:
@@ -177,6 +187,17 @@ def by_age(names: Iterable[str]) -> list[str]:
     """The names of checkpoints among these, oldest first."""
     places = filter(None, map(contents.step_place, names))
     return [contents.step_name(*place) for place in sorted(places)]
+
+
+def _give_own_random() -> None:
+    """Gives the libraries another generator than Python's own, which is the run's.
+
+    They draw the pauses before they try again from it.
+    """
+    own = random.Random()
+    for name, module in [*sys.modules.items()]:
+        if name.partition(".")[0] in DRAWING and vars(module).get("random") is random:
+            vars(module)["random"] = own
 
 
 def without_user(text: str) -> str:

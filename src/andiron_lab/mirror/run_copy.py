@@ -36,6 +36,7 @@ class RunCopy:
         self._session = secrets.token_hex(8)  # of two processes with one run the later one uploads
         self._owns = False  # mirror.json names this session
         self._there: dict[str, Listed] | None = None  # whole checkpoints; None: not known yet
+        self._begun: set[str] = set()  # uploads of this session that failed
 
     @property
     def newest(self) -> str | None:
@@ -43,12 +44,11 @@ class RunCopy:
         return next(reversed(by_age(self._there or {})), None)
 
     def missing(self) -> list[str]:
-        """The checkpoints of the folder that are not there, oldest first.
-
-        Raises: DataError if the folder cannot be read.
-        """
-        here = directory.names(self._folder.checkpoints)
-        return [name for name in here if name not in (self._there or {})]
+        """The checkpoints of the folder that are not there, oldest first."""
+        there = self._there or {}
+        with suppress(errors.DataError):  # a folder that cannot be read now
+            return [name for name in directory.names(self._folder.checkpoints) if name not in there]
+        return []
 
     def update(self) -> None:
         """Uploads the newest checkpoint that is not there; removes there what is gone here.
@@ -71,7 +71,7 @@ class RunCopy:
             if here and (here[-1] in self._there or by_age([name, here[-1]])[-1] == name):
                 self._check_session()
                 self._remote.remove(name)
-                del self._there[name]
+                self._there = {step: self._there[step] for step in self._there if step != name}
 
     def _compared(self) -> dict[str, Listed]:
         """The whole checkpoints there; those without a manifest are removed."""
@@ -122,6 +122,9 @@ class RunCopy:
     def _upload(self, name: str, held: Path) -> None:
         """Uploads the record of the run, the files of a checkpoint, and last its manifest."""
         self._check_session()
+        for begun in self._begun - {name}:
+            self._remote.remove(begun)
+        self._begun = {name}
         record, log = record_files(self._folder), self._folder.metrics
         content = (held / contents.MANIFEST).read_bytes()
         listed = _listed(content)
@@ -136,9 +139,11 @@ class RunCopy:
             sizes[file] = entry["bytes"]
         there = self._remote.sizes(name)
         if short := [file for file, size in sizes.items() if there.get(file, -1) < size]:
-            raise OSError(None, f"{short[0]}: has {there.get(short[0], 0)} bytes there")
+            size = f"{there.get(short[0], 0):,} bytes there, not {sizes[short[0]]:,}"
+            raise errors.DataError(f"{name}/{short[0]} has {size}")
         self._check_session()
         self._remote.publish(name, content)
+        self._begun = set()
         self._there = {**(self._there or {}), name: listed}
 
     def _place(self, step: str, file: str, entry: checksums.Entry, held: Path) -> None:
@@ -173,9 +178,11 @@ def _hold(checkpoint: Path) -> Path | None:
                 os.link(checkpoint / name, held / name)
             except OSError:  # a file system without links, or there is no such file
                 shutil.copyfile(checkpoint / name, held / name)
-    except (errors.DataError, FileNotFoundError):
+    except (errors.DataError, OSError) as error:
         files.remove_partial(held, [file.name for file in held.iterdir()])
-        return None
+        if isinstance(error, errors.DataError | FileNotFoundError):
+            return None
+        raise
     return held
 
 

@@ -11,13 +11,13 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from andiron import errors
 from andiron.checkpoint import contents, directory
 from andiron.run_folder import RunFolder
-from andiron.shell.config.schema import Train
 from andiron.shell.run import run_record, status
 from andiron_lab.mirror.remote_run import RemoteRun, without_user
 from andiron_lab.mirror.run_copy import RefusedError, RunCopy
@@ -25,24 +25,20 @@ from andiron_lab.mirror.run_copy import RefusedError, RunCopy
 OPTION = "checkpoint.mirror"
 SECONDS_BETWEEN_LOOKS = 0.5  # at the folder of checkpoints
 SECONDS_TO_REFUSE = 20.0  # that the start of a run waits to learn whose the address is
+SECONDS_AT_THE_END = 60.0
 SHORTEST_PAUSE, LONGEST_PAUSE = 1.0, 300.0  # seconds between two attempts; each is twice the last
 log = logging.getLogger("andiron")
 
 
-def accompanying(config: Train, folder: RunFolder) -> AbstractContextManager[None]:
-    """The mirror of a configured run while it trains; nothing without `checkpoint.mirror`.
-
-    The runs of `debug=true` have none.
-    Raises: as `mirrored`.
-    """
-    node = config.checkpoint or {}
-    if config.debug or node.get("mirror") is None:
-        return nullcontext()
-    return mirrored(folder.path, node["mirror"], wait=node["mirror_wait"])
+def accompanying(node: dict[str, Any], folder: RunFolder) -> AbstractContextManager[None]:
+    """The mirror that the option `checkpoint` of a configured run names; see `mirrored`."""
+    return mirrored(folder.path, node["mirror"], wait=node.get("mirror_wait", SECONDS_AT_THE_END))
 
 
 @contextmanager
-def mirrored(run_dir: str | Path, address: str, *, wait: float = 60.0) -> Iterator[None]:
+def mirrored(
+    run_dir: str | Path, address: str, *, wait: float = SECONDS_AT_THE_END
+) -> Iterator[None]:
     """Mirrors the checkpoints of the run in `run_dir` while the body trains it.
 
     At the end it waits `wait` seconds at most, and logs what is missing there.

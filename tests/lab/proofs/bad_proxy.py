@@ -73,7 +73,7 @@ class BadProxy:
 
 
 def _head(end: socket.socket) -> bytes:
-    """What comes up to the end of a head, and whatever of the body came with it."""
+    """The bytes up to the end of a head, with whatever part of the body came with them."""
     text = b""
     while b"\r\n\r\n" not in text:
         piece = end.recv(PIECE)

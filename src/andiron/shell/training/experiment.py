@@ -3,8 +3,7 @@
 import dataclasses
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
-from functools import partial
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from andiron.shell.config.leaves import Changes
 from andiron.shell.config.schema import Train
 from andiron.shell.config.signatures import signature
 from andiron.shell.config.trust import Trust, nodes
-from andiron.shell.run import metadata, named_folder, provenance, resume_policy, run_record
+from andiron.shell.run import metadata, provenance, resume_policy, run_record
 from andiron.shell.run.code_origin import Gathering
 from andiron.shell.run.metadata import Files, Record, Show, Summary, Weights
 from andiron.shell.run.status import Report, write_errors_explained
@@ -59,9 +58,8 @@ class Experiment:
         is_whole: bool = False,
     ):
         self.folder, self.components = folder, built
-        self._mirrored: Callable[[], AbstractContextManager[None]] = nullcontext
-        if (config.checkpoint or {}).get("mirror") is not None:
-            self._mirrored = partial(named_folder.mirror().accompanying, config, folder)
+        own = None if config.debug else config.checkpoint  # a run of debug=true has no mirror
+        self._mirrored = configured_store.mirrored(own, folder)
         self.class_names = built.splits.offered.get("class_names")
         self.learner = configured_learner.learner(
             config, built, folder.path, writers, interrupter=interrupter,
@@ -117,7 +115,7 @@ class Experiment:
     def training(self, train: Loader, at: Position, *, is_over: bool) -> Iterator["Experiment"]:
         """Records the run while its learner trains."""
         session = metadata.training(self.folder, self._report, self.writers, self._record)
-        with self._mirrored(), session:
+        with self._mirrored, session:
             is_new = self._record is not None and self._record.updates is None
             if is_new and self._views:
                 self.writers.show_graph(lambda: self._views.graph(self.components))
