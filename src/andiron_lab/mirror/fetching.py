@@ -111,6 +111,8 @@ def _fetch_checkpoint(remote: RemoteRun, name: str, folder: RunFolder) -> None:
             remote.download(f"{name}/{file}", partial / file)
         manifest.verified(partial)
         partial.rename(folder.checkpoints / name)
+    except FileNotFoundError as error:
+        raise errors.DataError("a file is missing there") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
