@@ -147,7 +147,8 @@ def test_the_floors_of_contributing_equal_the_architecture_test():
 
 NAMED = re.compile(r"(?<![\w./-])andiron(?:_lab)?(?:\.[A-Za-z_]\w*)+(?![\w.]*/)")
 ITEMS = re.compile(r"`([A-Z]\w*Output)`")
-BEGUN = {"runs/mixed": ("data=mixture", "data.parts={}", "data.weights={}")}  # what runs that a page resumes have chosen
+# the choices of runs that a page resumes
+BEGUN = {"runs/mixed": ("data=mixture", "data.parts={}", "data.weights={}")}
 INVENTED = {"contributing.md": {"andiron.x"}, "wrong_input.md": {"andiron.models.MPL"}}
 
 

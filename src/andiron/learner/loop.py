@@ -6,10 +6,10 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
 
 from andiron.interrupter import Interrupter
-from andiron.learner import saving
+from andiron.learner import position, saving
 from andiron.learner.agenda import Agenda
 from andiron.learner.evaluation import Evaluator
-from andiron.learner.extras import epoch_batches, lone_samples, mean_loss
+from andiron.learner.extras import lone_samples, mean_loss
 from andiron.learner.extras.observers import Step
 from andiron.learner.extras.unread_checks import UnreadChecks
 from andiron.learner.run_host import RunHost, RunSession
@@ -84,7 +84,7 @@ class Loop:
                     is_log_point = is_last or at.updates + 1 == logs.next_update
                     if unread is None:
                         updated = updater.update(batches, at, train, is_log_point, snapshot)
-                        yield self._counted(updated, batches)
+                        yield self._counted(updated, self._take(updated, batches))
                     else:
                         yield from self._deferred(unread, batches, is_log_point)
                     is_asked = interrupter.is_watched or updater.world.is_asked
@@ -161,7 +161,7 @@ class Loop:
         self._metric_log.start_epoch(at.epoch, at.batch)
         self._stop_if_asked()
         size, refused = self._accumulation, self._refused
-        yield from epoch_batches.groups(train, at, self._metric_log, size, refused)
+        yield from position.groups(train, at, self._metric_log, size, refused)
 
     def _refused(self, batches: Iterator[Any]) -> Iterator[Any]:
         """The batches of this process's first epoch, once they fit the model; later ones are alike.
@@ -179,7 +179,7 @@ class Loop:
         agenda.look_ahead(at)
         is_log_point = at.batch == len(train) or at.updates + 1 == agenda.logs.next_update
         updated = self._updater.update(batches, at, train, is_log_point, self._state.copies)
-        self._counted(updated, batches)
+        self._counted(updated, self._take(updated, batches))
         return updated is not None
 
     def _deferred(
@@ -201,12 +201,11 @@ class Loop:
             return [], False
         waits = waits or self._begins is not None or bool(self._state.averages)
         passed, is_undone = unread.read(waits=waits)
-        return [self._counted(*made) for made in passed], is_undone
+        return [self._counted(made[0], self._take(*made)) for made in passed], is_undone
 
-    def _counted(self, updated: Updated | None, batches: Sequence[object]) -> Step:
-        """Counts an update, None if it was skipped; after its first one the run has begun."""
+    def _counted(self, updated: Updated | None, values: Values) -> Step:
+        """The event of an update, None if it was skipped; after its first one the run has begun."""
         at, epoch = self._position, self._metric_log.progress.epoch
-        values = {} if updated is None else self._take(updated, batches)
         if self._begins is not None:
             self._saver.wait()  # a run that has begun has a checkpoint
             self._begins.updated()
@@ -215,8 +214,10 @@ class Loop:
             return Step("skipped", at.updates, epoch, at.batch, {})
         return Step("update", at.updates, epoch, at.batch, values, updated.items)
 
-    def _take(self, updated: Updated, batches: Sequence[object]) -> Values:
+    def _take(self, updated: Updated | None, batches: Sequence[object]) -> Values:
         """Counts an update in the averages and the log; returns the values of a log point."""
+        if updated is None:
+            return {}
         at, metric_log, progress = self._position, self._metric_log, self._metric_log.progress
         for average in self._state.averages.values():
             average.update(self._state.model, at.updates)

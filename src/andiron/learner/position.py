@@ -1,11 +1,14 @@
-"""The position of a run, by which everything random in it is determined."""
+"""The position of a run, which determines everything random in it, and the batches after it."""
 
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from andiron import errors
+from andiron.learner.metric_log import MetricLog
 from andiron.protocols import Loader, batch_size_of
 
 log = logging.getLogger("andiron")
@@ -76,3 +79,32 @@ class Position:
         """Moves to the first batch of the next epoch."""
         self.epoch += 1
         self.batch = self.first_batch = 0
+
+
+def groups(
+    train: Loader,
+    at: Position,
+    metric_log: MetricLog,
+    size: int,
+    refused: Callable[[Iterator[Any]], Iterator[Any]],
+) -> Iterator[list[Any]]:
+    """The batches of an epoch left after the position, `size` an update; the last may be fewer.
+
+    Where updates are undone between two groups, their batches follow again. `refused` checks the
+    first epoch of this process.
+    """
+    batches, progress = iter(()), metric_log.progress
+    end: int | None = None  # the batch after the last group
+    while True:
+        asked = time.perf_counter()
+        if at.batch != end:
+            batches = iter(train.epoch(at.epoch, at.batch) if at.batch else train.epoch(at.epoch))
+            if at.updates == progress.first_updates:
+                batches = refused(batches)
+            batches = metric_log.traced(batches)
+        if not (group := list(islice(batches, size))):
+            return
+        progress.waited += time.perf_counter() - asked
+        at.take(len(group))
+        end = at.batch
+        yield group

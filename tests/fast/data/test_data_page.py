@@ -19,7 +19,8 @@ def test_the_python_of_the_page_runs(tmp_path, monkeypatch):
 
 
 def test_the_page_names_every_data_set_of_the_group():
-    choices = {path.stem for path in (ROOT / "conf" / "data").glob("*.yaml")}
+    folders = ROOT / "conf" / "data", ROOT / "src" / "andiron_lab" / "conf" / "data"
+    choices = {path.stem for folder in folders for path in folder.glob("*.yaml")}
     rows = [line for line in PAGE.splitlines() if line.startswith("| `")]
 
     assert {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])} == choices

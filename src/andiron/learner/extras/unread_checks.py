@@ -33,12 +33,12 @@ class CopiedFlag:
     def __init__(self, flag: Tensor):
         self._copy = torch.empty((), pin_memory=True)
         self._copy.copy_(flag, non_blocking=True)
-        self._event = torch.cuda.Event()
+        self._event: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
         self._event.record()
 
     def is_there(self) -> bool:
         """Whether the GPU has copied it."""
-        return self._event.query()
+        return bool(self._event.query())
 
     def is_set(self) -> bool:
         """The value; waits for the GPU."""
@@ -83,7 +83,7 @@ class UnreadChecks:
 
         All are read if it `waits`, else those that the device has answered.
         """
-        passed = []
+        passed: list[Any] = []
         while self._made:
             asked, made = self._made[0]
             if asked is not None:

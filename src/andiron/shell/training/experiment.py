@@ -103,8 +103,11 @@ class Experiment:
             for loader in built.loaders:
                 at_end.callback(loader.close)
             sets = built.train, built.valid, built.test
-            for _ in learner.steps(*sets, more=built.more, is_watched=False):
-                pass
+            for step in learner.steps(*sets, more=built.more, is_watched=False):
+                if not self._report.has_updated and step.kind in ("update", "skipped"):
+                    learner.wait()
+                    learner.interrupter.mark_begun()  # before: a signal meanwhile saves the run
+                    self._report.updated()
         return learner.model
 
     def resume(self, load: Callable[[], Path], at: Position) -> Path:
@@ -122,9 +125,7 @@ class Experiment:
             yield self
 
     def updated(self) -> None:
-        """From here on a signal saves the run, and an error leaves it."""
-        self.learner.interrupter.mark_begun()
-        self._report.updated()
+        """The run has begun once observers too have taken the first update: see `run`."""
 
     def end(self, note: str | None) -> None:
         """After the training, before the results."""
