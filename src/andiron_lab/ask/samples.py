@@ -15,7 +15,7 @@ from andiron.shell.run import named_folder
 from andiron.wings.runs.text_table import table
 
 EXIT_UNUSABLE = 2
-EMPTY = ({}, [], None)
+EMPTY: tuple[Any, ...] = ({}, [], None)
 QUESTIONS: dict[str, tuple[str, Any, str]] = {  # method, type and help of each option
     "--update": ("of_update", command_line.count, "the samples of update N, the worst first"),
     "--spikes": ("spikes", command_line.count, "the N largest jumps of loss and gradient norm"),
@@ -83,7 +83,8 @@ def _of_updates(updates: list[dict[str, Any]]) -> Iterator[str]:
 
 def _table(rows: list[dict[str, Any]]) -> str:
     """The rows, without columns that none has a value in."""
-    names = [name for name in dict(*rows[:1]) if any(row[name] not in EMPTY for row in rows)]
+    first = rows[0] if rows else {}
+    names = [name for name in first if any(row[name] not in EMPTY for row in rows)]
     return table(names, [[_text(row[name]) for name in names] for row in rows])
 
 

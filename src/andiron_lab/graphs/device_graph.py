@@ -28,7 +28,8 @@ class CudaGraph:
 
     def capture(self, function: Callable[[], Any]) -> Any:
         """Runs the function once on a stream of its own, as torch asks for, then records it."""
-        stream, current = torch.cuda.Stream(), torch.cuda.current_stream()
+        stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        current = torch.cuda.current_stream()
         stream.wait_stream(current)
         with torch.cuda.stream(stream):
             function()

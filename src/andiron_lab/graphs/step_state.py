@@ -50,8 +50,8 @@ def outputs_by_name(model: nn.Module, output: TrainOutput) -> dict[str, Any]:
     """Copies of all that a step makes, by name."""
     item = output.item
     parts = vars(item) if isinstance(item, Detachable) else structures.fields(item) or {"": item}
-    made = {f"the gradient of {name!r}": value for name, value in output.gradients.items()}
-    made |= {"the loss": output.gradients.loss, "the weight": output.weight}
+    made: dict[str, Any] = {"the loss": output.gradients.loss, "the weight": output.weight}
+    made |= {f"the gradient of {name!r}": value for name, value in output.gradients.items()}
     made |= {f"the item's {name}": value for name, value in parts.items()}
     made |= {f"the buffer {name!r}": value for name, value in model.named_buffers()}
     return {

@@ -68,7 +68,7 @@ class Experiment:
         self.writers = self.learner.metric_log.writers
         self._is_whole = is_whole
         # a forward pass of parts needs every process
-        self._views = None if built.world.sharding else wings.optional(MODEL_VIEWS)
+        self._views: Any = None if built.world.sharding else wings.optional(MODEL_VIEWS)
         self._report = Report()
         self._record: Record | None = None
         rates = self.learner.rates  # of the first update
