@@ -19,7 +19,7 @@ from omegaconf import OmegaConf
 
 from andiron import errors
 from andiron.models import ResNet
-from andiron.shell.config import diagnosis, resolution, schema
+from andiron.shell.config import diagnosis, project, resolution, schema
 from andiron.shell.config.schema import Train
 from andiron.shell.training import experiment
 from andiron.tasks import Classifier
@@ -262,7 +262,7 @@ def test_files_are_short_enough_to_be_read_at_a_glance():
 def test_help_lists_every_group_with_its_choices_options_and_examples(tmp_path):
     text = train("--help", cwd=tmp_path)
 
-    for group, names in GROUPS.items():
+    for group, names in diagnosis.groups(*project.shipped_conf_dirs()).items():
         assert f"\n{group}: {', '.join(names)}\n" in text
     for option in yaml.safe_load(train("--cfg", "job", cwd=tmp_path)):
         assert re.search(rf"^{option}:", text.split("Options")[1], flags=re.MULTILINE), option

@@ -35,6 +35,7 @@ COMMANDS = [  # of a new project, each as it is typed there, with its exit code
     (f"train {' '.join(LANGUAGE)} num_epochs=1 hydra.run.dir=outputs/text", 0),
     ("generate outputs/text --length 5", 0),
     ("predict outputs/text words", 0),
+    ("tokenize --check no-shards", 1),
     ("find-lr --updates 12", 0),
     ("try first num_epochs=1 --seeds 1", 0),
     ("watch outputs/one --once", 0),

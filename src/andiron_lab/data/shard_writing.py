@@ -4,6 +4,7 @@ import argparse
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -101,22 +102,26 @@ def tokenize(
         folder.mkdir(parents=True)
     except FileExistsError as error:
         raise errors.OutputError(f"{folder}: exists already; name another folder") from error
-    files.write(folder / TOKENIZER, content)
-    writer, records = ShardWriter(folder, dtype, shard_tokens), list[dict[str, Any]]()
-    for path in sources:
-        digest, number = hashlib.sha256(), 0
-        for batch in _batches(_documents(path, digest, field, separator)):
-            for encoding in model.encode_batch(batch, add_special_tokens=False):
-                writer.add(encoding.ids if end_token is None else [*encoding.ids, end_token])
-            number += len(batch)
-        records.append({"path": str(path), "documents": number, "sha256": digest.hexdigest()})
-    writer.finish()
-    manifest = Manifest(
-        format="andiron token shards 1", dtype=dtype, vocabulary_size=size, end=end_token,
-        tokenizer=named, tokenizer_sha256=hashlib.sha256(content).hexdigest(),
-        shards=writer.entries, sources=records,
-    )  # fmt: skip
-    files.write_json(folder / MANIFEST, asdict(manifest))
+    try:
+        files.write(folder / TOKENIZER, content)
+        writer, records = ShardWriter(folder, dtype, shard_tokens), list[dict[str, Any]]()
+        for path in sources:
+            digest, number = hashlib.sha256(), 0
+            for batch in _batches(_documents(path, digest, field, separator)):
+                for encoding in model.encode_batch(batch, add_special_tokens=False):
+                    writer.add(encoding.ids if end_token is None else [*encoding.ids, end_token])
+                number += len(batch)
+            records.append({"path": str(path), "documents": number, "sha256": digest.hexdigest()})
+        writer.finish()
+        manifest = Manifest(
+            format="andiron token shards 1", dtype=dtype, vocabulary_size=size, end=end_token,
+            tokenizer=named, tokenizer_sha256=hashlib.sha256(content).hexdigest(),
+            shards=writer.entries, sources=records,
+        )  # fmt: skip
+        files.write_json(folder / MANIFEST, asdict(manifest))
+    except BaseException:  # a missing source, or Ctrl-C: half a folder is of no use
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     return manifest
 
 

@@ -134,6 +134,7 @@ def _run(options: argparse.Namespace) -> None:
         problems.append("an idea needs a reason, before its overrides: what is tried, and why")
     if problems or rule is None:
         raise errors.ConfigError(problems)
+    command_arguments.in_order(overrides)  # a flag that is none leaves no folder of ideas
     metric, sign = rule[1], -1 if rule[2] == "falls" else 1
     parent = parent_of(ideas, metric, sign, options.against) if metric else None
     differences.library()

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+import tokenizers
 import torch
+from tokenizers import models
 from in_process import called
 
 from andiron import __main__
@@ -27,6 +29,7 @@ SUCCESSES = {  # beside those of proofs/ten_tasks.py
     "check": [*SMALL],
     "plan": [*SMALL, "hydra.run.dir=planned"],
     "find-lr": [*SMALL, "--updates", "12", "hydra.run.dir=found"],
+    "tokenize": ["text.txt", "--tokenizer", "tokenizer.json", "--to", "shards"],
     "watch": ["run"],
     "evaluate": ["run"],
     "predict": ["run", "picture.png"],
@@ -67,6 +70,12 @@ FAILURES = {
     "check": [*OPTIONS, ["resume=run"], ["-m", "lr=1,2"]],
     "plan": [*OPTIONS, ["resume=run"]],
     "find-lr": [*OPTIONS, ["--first", "2", "--last", "1"], ["--updates", "few"]],
+    "tokenize": [
+        [], ["text.txt", "--tokenizer", "tokenizer.json", "--to", "empty"], ["--check", "empty"],
+        ["no.txt", "--tokenizer", "tokenizer.json", "--to", "into"],
+        ["text.txt", "--tokenizer", "text.txt", "--to", "into"],
+        ["text.txt", "--tokenizer", "tokenizer.json", "--to", "into", "--end", "[END]"],
+    ],
     "watch": [[], ["nowhere"], ["empty"], ["run", "--onec"], ["run", "text"]],
     "evaluate": [
         [], ["nowhere"], ["empty"], ["run", "splt=test"], ["run", "split=tset"],
@@ -158,6 +167,8 @@ def here(tmp_path_factory):
     (folder / "text.txt").write_text("to be or not to be\n" * 40)
     (folder / "empty").mkdir()
     shutil.copy(ROOT / "docs" / "pictures" / "site.png", folder / "picture.png")
+    words = {"to": 0, "be": 1, "[UNK]": 2}
+    tokenizers.Tokenizer(models.WordLevel(words, "[UNK]")).save(str(folder / "tokenizer.json"))
     torch.save({"weight": torch.ones(2)}, folder / "weights.pt")
     trained = {
         "run": (*SMALL, "hydra.run.dir=run"),
