@@ -40,6 +40,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of botocore
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # of aiohttp's connections
 ]
+KILLS = int(os.environ.get("ANDIRON_KILLS", "8"))
 
 
 @pytest.fixture
@@ -90,9 +91,9 @@ def faults_there(address, tmp_path):
     return whole, faults
 
 
-def test_forty_kills_behind_a_bad_proxy_leave_whole_checkpoints(proxy, server, tmp_path):
+def test_kills_behind_a_bad_proxy_leave_whole_checkpoints(proxy, server, tmp_path):
     chance, kept, begun = random.Random(2), 0, 0
-    for number in range(40):
+    for number in range(KILLS):
         folder, address = tmp_path / f"run-{number // 4}", f"s3://runs/mine-{number // 4}"
         said = tmp_path / f"said-{number}"
         with said.open("w") as log:
@@ -116,8 +117,8 @@ def test_forty_kills_behind_a_bad_proxy_leave_whole_checkpoints(proxy, server, t
             for name, tensor in expected.model.items():
                 assert tensor.equal(saved.model[name])
             shutil.rmtree(back)
-    print(f"40 kills: {kept} with a whole checkpoint there, {begun} begun; {proxy.faults}")
-    assert kept >= 20 and sum(proxy.faults.values()) > 40
+    print(f"{KILLS} kills: {kept} with a whole checkpoint there, {begun} begun; {proxy.faults}")
+    assert kept >= KILLS // 2 and sum(proxy.faults.values()) > KILLS
 
 
 def test_a_killed_run_ends_on_other_machines_with_the_same_bits(proxy, tmp_path):
