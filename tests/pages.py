@@ -20,6 +20,7 @@ ELSEWHERE = {  # pages whose blocks a test of their own runs
     "from_burn.md": "tests/runs/test_from_burn_page.py",
     "from_timm.md": "tests/proofs/test_pretrained_pages.py",
     "from_transformers.md": "tests/proofs/test_pretrained_pages.py",
+    "mirror.md": "tests/lab/test_mirror.py",
     "metrics.md": "tests/fast/metrics/test_metrics_page.py",
     "observers.md": "tests/runs/test_observers_page.py",
     "optuna.md": "tests/lab/proofs/test_search.py",

@@ -14,7 +14,7 @@ COMMANDS = {
     "rerun": "andiron_lab.ask.rerun:main",
     "samples": "andiron_lab.ask.samples:main",
     "seeds": "andiron_lab.seeds.seeds:main",
-    "tokenize": "andiron_lab.data.shard_writing:main",
+    "tokenize": "andiron_lab.data.tokenizing:main",
     "try": "andiron_lab.seeds.ideas:main",
     "verify-resume": "andiron_lab.exact_resume.verify_resume:main",
 }

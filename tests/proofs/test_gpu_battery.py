@@ -16,8 +16,11 @@ def test_every_section_of_the_battery_runs_on_a_cpu():
     networks = ("MLP", "convnet", "ResNet-8", "ViT", "GPT")
     assert rows[2:] == [
         "tests marked gpu", "MLP, stopped and resumed", "cifar10_resnet, 1 epochs",
-        "step held up by 1 MB", "batch copied ahead, or by the step", "MLP, fp32, CUDA graph",
-        "convnet, fp32, CUDA graph",
+        "step held up by 1 MB", "batch copied ahead, or by the step",
+        "MLP, fp32, CUDA graph", "MLP, fp32, graph=true", "MLP, fp32",
+        "convnet, fp32, CUDA graph", "convnet, fp32, graph=true", "convnet, fp32",
+        "ResNet-8, fp32, graph=true", "ResNet-8, fp32", "ViT, bf16, graph=true", "ViT, bf16",
+        "GPT, bf16, graph=true", "GPT, bf16",
         *[f"{name}, {kind}" for name in networks for kind in ("fp32", "tf32", "bf16")],
         "MLP, bf16, compiled",
     ]  # fmt: skip

@@ -34,8 +34,9 @@ def test_a_wrong_value_is_answered_with_hydra_and_pydantic_alone():
     assert not packages & {"subprocess", "multiprocessing", "asyncio", "unittest"}
     foreign = {name for name in packages if name[0] != "_"} - sys.stdlib_module_names
     assert foreign - {"attr", "cython_runtime"} == {  # of omegaconf and yaml, where installed
-        "andiron", "hydra", "hydra_plugins", "omegaconf", "antlr4", "yaml", "packaging",
-        "pydantic", "pydantic_core", "annotated_types", "typing_inspection", "typing_extensions",
+        "andiron", "andiron_lab", "hydra", "hydra_plugins", "omegaconf", "antlr4", "yaml",
+        "packaging", "pydantic", "pydantic_core", "annotated_types", "typing_inspection",
+        "typing_extensions",
     }  # fmt: skip
 
 

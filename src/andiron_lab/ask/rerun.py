@@ -113,9 +113,9 @@ def repeatable(folder: RunFolder, trusted: Trust) -> Train:
             "configuration describes such a run, so it cannot be repeated from its record"
         )
     config = run_record.config(folder, trusted)
-    node = config.checkpoint or {}  # the mirror is the run's own
-    checkpoint = {name: option for name, option in node.items() if name != "mirror"} or None
-    return dataclasses.replace(config, checkpoint=checkpoint)
+    checkpoint = dict(config.checkpoint or {})
+    checkpoint |= dict.fromkeys(checkpoint.keys() & {"mirror"})  # which is the run's own
+    return dataclasses.replace(config, checkpoint=checkpoint or None)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,6 +1,5 @@
-"""`andiron tokenize`: texts as shards of tokens in a folder, with their tokenizer."""
+"""Writes texts as shards of tokens in a folder, with their tokenizer."""
 
-import argparse
 import hashlib
 import json
 import os
@@ -14,11 +13,7 @@ import numpy as np
 
 from andiron import errors
 from andiron.disk import files
-from andiron.plain.readable import printable
-from andiron.shell.cli import answers
-from andiron.shell.cli.answer_schemas import COUNT, TEXT, closed, or_null
-from andiron.shell.cli.process import Command
-from andiron_lab.data import shard_files, tokenizer_texts
+from andiron_lab.data import tokenizer_texts
 from andiron_lab.data.shard_files import MANIFEST, TOKENIZER, DType, Manifest, ShardEntry
 
 SHARD_TOKENS = 2**27  # of a shard, but for a document that is longer
@@ -215,53 +210,3 @@ def _batches(documents: Iterator[str]) -> Iterator[list[str]]:
             batch, length = [], 0
     if batch:
         yield batch
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = answers.Parser(
-        description="Write texts as shards of tokens, for data=token_shards."
-    )
-    holds = "texts, or .jsonl files with a document in each line"
-    parser.add_argument("sources", type=Path, nargs="*", metavar="FILE", help=holds)
-    tokenizer = "a tokenizer.json, a folder with one, or a name on the Hugging Face Hub"
-    parser.add_argument("--tokenizer", metavar="NAME", help=tokenizer)
-    parser.add_argument("--to", type=Path, metavar="FOLDER", help="the new folder to write")
-    end = "the token after each document (default: the tokenizer's end of text)"
-    parser.add_argument("--end", metavar="TOKEN", help=end)
-    text = "the field of a line of JSON that has the text (default: text)"
-    parser.add_argument("--field", default="text", metavar="NAME", help=text)
-    separator = "what stands between the documents of a text; without it a file is a document"
-    parser.add_argument("--separator", metavar="TEXT", help=separator)
-    check = "read a folder and compare it with the checksums of its manifest"
-    parser.add_argument("--check", type=Path, metavar="FOLDER", help=check)
-    return parser
-
-
-def _run(options: argparse.Namespace) -> None:
-    if options.check is not None:
-        number = shard_files.check_checksums(options.check)
-        manifest, _ = shard_files.read_manifest(options.check)
-        folder, did = options.check, f"{number} files are as recorded"
-    else:
-        if not options.sources or options.tokenizer is None or options.to is None:
-            raise errors.SelectionError("give FILE..., --tokenizer NAME and --to FOLDER")
-        folder, settings = options.to, ("end", "field", "separator")
-        given = {name: vars(options)[name] for name in settings}
-        manifest = tokenize(options.sources, options.tokenizer, folder, **given)
-        did = f"{len(manifest.shards)} shards of {manifest.dtype}"
-    tokens = sum(entry.num_tokens for entry in manifest.shards)
-    documents = sum(entry.num_documents for entry in manifest.shards)
-    answer = {
-        "folder": str(folder), "tokens": tokens, "documents": documents,
-        "shards": len(manifest.shards), "vocabulary_size": manifest.vocabulary_size,
-        "end": manifest.end,
-    }  # fmt: skip
-    if not answers.give(answer):
-        print(printable(f"{folder}: {tokens:,} tokens in {documents:,} documents; {did}"))
-
-
-ANSWERS = [closed({
-    "folder": TEXT, "tokens": COUNT, "documents": COUNT, "shards": COUNT,
-    "vocabulary_size": COUNT, "end": or_null(COUNT),
-})]  # fmt: skip
-main = Command(_parser, ANSWERS, _run, page="beyond_memory.md")

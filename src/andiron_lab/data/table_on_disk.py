@@ -146,7 +146,7 @@ def _columns(source: Path, folder: Path, options: dict[str, Any]) -> Columns:
     note = files.read_json(folder / NOTE, safetensors_codec.MAX_HEADER_BYTES)
     columns = ColumnFiles(folder, note.pop("columns"))
     kept = {**ColumnFiles(folder, options["kept"], KEPT)}
-    lines = np.load(folder / LINES, mmap_mode="r")
+    lines = np.lib.format.open_memmap(folder / LINES, mode="r")
     return Columns(str(source), columns, reading=options["reading"], kept=kept, lines=lines, **note)
 
 
