@@ -1,4 +1,7 @@
-"""The mirror of a run: whole checkpoints there at every moment, and the same bits from them."""
+"""The mirror of a run: whole checkpoints there at every moment, and the same bits from them.
+
+The commands of docs/mirror.md, at `file://` and `memory://` in place of an object store.
+"""
 
 import json
 import logging

@@ -20,7 +20,7 @@ from andiron_lab.data.arrow import arrow  # noqa: E402
 sys.path.append(str(Path(__file__).parents[1] / "data"))
 import arrow_made  # noqa: E402
 
-SIZE, BATCH, KILLS = 12_000, 64, 100
+SIZE, BATCH, KILLS = 12_000, 64, int(os.environ.get("ANDIRON_KILLS", "20"))
 
 
 @pytest.fixture(scope="module")

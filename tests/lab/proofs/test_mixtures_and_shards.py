@@ -158,7 +158,7 @@ checkpoint: {every: 7}
 batch_size: 61
 num_updates: 1500
 '''
-KILLS = int(os.environ.get("ANDIRON_KILLS", "10"))
+KILLS = int(os.environ.get("ANDIRON_KILLS", "4"))
 RESUMED = re.compile(r"resuming from \S*step-(\d+)")
 
 
