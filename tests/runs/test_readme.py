@@ -52,4 +52,4 @@ def test_every_requirement_is_pinned_and_says_why(name):
 
     assert lines
     for line in lines:
-        assert re.fullmatch(r"[\w-]+==[\d.]+ # \S.{10,}", line), line
+        assert re.fullmatch(r"[\w-]+(?:\[\w+\])?==[\d.]+ # \S.{10,}", line), line
