@@ -91,6 +91,16 @@ SETTINGS = (  # of torch, for the whole process: how each is read and set
 LOGGERS = [logging.getLogger(name) for name in ("andiron", None)]
 
 
+def forget_modules(temporary: str) -> None:
+    """Forgets the modules from folders below `temporary` that are not on sys.path."""
+    folders = tuple(str(path) for path in sys.path if path)
+    files = {name: getattr(sys.modules[name], "__file__", None) or "" for name in [*sys.modules]}
+    for name in files:
+        file = files.get(name.partition(".")[0], "")
+        if file.startswith(temporary) and not file.startswith(folders):
+            del sys.modules[name]
+
+
 @pytest.fixture(autouse=True)
 def process_as_before(tmp_path_factory):
     """Puts back what a test leaves in its process, so that no test depends on those before it.
@@ -100,7 +110,9 @@ def process_as_before(tmp_path_factory):
     """
     handlers = {number: signal.getsignal(number) for number in (*STOPPING, signal.SIGALRM)}
     loggers = [(log, log.handlers[:], log.level) for log in LOGGERS]
-    variables, folder, paths, modules = {**os.environ}, os.getcwd(), sys.path[:], {*sys.modules}
+    temporary = str(tmp_path_factory.getbasetemp().parent)
+    forget_modules(temporary)  # of a module's fixture that has ended
+    variables, folder, paths = {**os.environ}, os.getcwd(), sys.path[:]
     settings = [(read(), choose) for read, choose in SETTINGS]
     mask = os.umask(0o022)
     os.umask(mask)
@@ -110,14 +122,7 @@ def process_as_before(tmp_path_factory):
         if read() != value:
             choose(value)
     sys.path[:] = paths
-    temporary = str(tmp_path_factory.getbasetemp().parent)
-    folders = tuple(str(path) for path in paths if path)
-    new = [name for name in sys.modules if name not in modules]
-    files = {name: getattr(sys.modules[name], "__file__", None) or "" for name in new}
-    for name in new:
-        file = files.get(name.partition(".")[0], "")
-        if file.startswith(temporary) and not file.startswith(folders):
-            del sys.modules[name]
+    forget_modules(temporary)
     with contextlib.suppress(FileNotFoundError):  # the folder of a fixture that has ended
         os.chdir(folder)
     variables["PYTEST_CURRENT_TEST"] = os.environ.get("PYTEST_CURRENT_TEST", "")

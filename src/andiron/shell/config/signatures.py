@@ -49,15 +49,19 @@ def shipped() -> Mapping[str, Mapping[str, Any]]:
 
 
 @cache
+def _of_shipped(target: str) -> Signature:
+    entry = shipped()[target]
+    parameters = {
+        name: Parameter(eval(kind, vars(ranges)), name in entry["required"])
+        for name, kind in entry["arguments"].items()
+    }
+    return Signature(parameters, entry["is_open_ended"])
+
+
 def signature(target: str) -> Signature | None:
     """The arguments of the class or function at a dotted name; None for one to build first."""
     if target in shipped():
-        entry = shipped()[target]
-        parameters = {
-            name: Parameter(eval(kind, vars(ranges)), name in entry["required"])
-            for name, kind in entry["arguments"].items()
-        }
-        return Signature(parameters, entry["is_open_ended"])
+        return _of_shipped(target)
     is_own = target.partition(".")[0] not in FOREIGN_PACKAGES
     function = _imported(target) if is_own else None
     return None if function is None else of_callable(function)
