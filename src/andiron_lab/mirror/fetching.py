@@ -63,7 +63,7 @@ def _fetch_newest(remote: RemoteRun, folder: RunFolder) -> str:
     """
     steps = _repeated(remote, remote.steps)
     for name in reversed(steps):
-        if _repeated(remote, remote.manifest, name) is None:
+        if not _repeated(remote, remote.manifest, name):
             continue
         try:
             _repeated(remote, _fetch_checkpoint, remote, name, folder)
@@ -71,7 +71,7 @@ def _fetch_newest(remote: RemoteRun, folder: RunFolder) -> str:
             log.warning("%s: %s is damaged there and ignored: %s", remote, name, error)
             continue
         _fetch_kept(remote, name, steps, folder)
-        _repeated(remote, _fetch_record, remote, name, folder)
+        _fetch_record(remote, name, folder)
         return name
     begun = f" ({', '.join(steps)}: not whole)" if steps else ""
     remedy = "give the address of a run's checkpoint.mirror"
@@ -102,36 +102,39 @@ def _fetch_checkpoint(remote: RemoteRun, name: str, folder: RunFolder) -> None:
     """
     partial = folder.checkpoints / f".{name}.{secrets.token_hex(4)}.partial"
     try:
-        remote.download(f"{name}/{contents.MANIFEST}", partial / contents.MANIFEST)
-        sizes = remote.sizes(name)
+        listed = f"{name}/{contents.MANIFEST}"
+        _repeated(remote, remote.download, listed, partial / contents.MANIFEST)
+        sizes = _repeated(remote, remote.sizes, name)
         for file, entry in manifest.read(partial).entries.items():
             if sizes.get(file) != entry["bytes"]:
                 why = f"has {sizes.get(file, 0)} bytes there, not {entry['bytes']}"
                 raise errors.DataError(f"{file}: {why}")
-            remote.download(f"{name}/{file}", partial / file)
+            _repeated(remote, remote.download, f"{name}/{file}", partial / file)
         manifest.verified(partial)
         partial.rename(folder.checkpoints / name)
-    except FileNotFoundError as error:
-        raise errors.DataError("a file is missing there") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
 
 def _fetch_record(remote: RemoteRun, step: str, folder: RunFolder) -> None:
     """Fetches the record of the run; its manifest, without which it is no run, comes last."""
-    names = [*filter(is_copied, remote.sizes(f"{step}/{RECORD}"))]
+    names = [*filter(is_copied, _repeated(remote, remote.sizes, f"{step}/{RECORD}"))]
     for name in sorted(names, key=folder.manifest.name.__eq__):
-        remote.download(f"{step}/{RECORD}/{name}", folder.path / name)
+        _repeated(remote, remote.download, f"{step}/{RECORD}/{name}", folder.path / name)
 
 
 def _repeated(remote: RemoteRun, read: Callable[..., T], *args: object) -> T:
     """The result of `read(*args)`, which is called again after a failure.
 
-    Raises: its DataError; RunFolderError for other failures.
+    Raises: its DataError, or one for a file that is not there; RunFolderError for other failures.
     """
     for attempt in range(ATTEMPTS):
         try:
             return read(*args)
+        except errors.RunFolderError:  # of a reading within this one
+            raise
+        except FileNotFoundError as error:
+            raise errors.DataError(f"{args[0]} is missing there") from error
         except errors.DataError as error:
             failure: Exception = error
         except Exception as error:  # a library may raise anything

@@ -105,11 +105,14 @@ class RunCopy:
     def _own(self) -> None:
         """Names this session in mirror.json.
 
-        Raises: RefusedError if another run is there; FileExistsError if one came meanwhile.
+        Raises: RefusedError if another run is there; FileExistsError if one came meanwhile;
+        DataError if the store keeps a part of it.
         """
         run, owner = run_record.identity(self._folder), self._remote.owner()
         _refuse_others({owner.get("run")} - {run, None}, self._option)
         self._remote.claim({"run": run, "session": self._session}, replaces=bool(owner))
+        if self._remote.owner().get("session") != self._session:
+            raise errors.DataError("mirror.json is not there as it was written")
         self._owns = True
 
     def _check_session(self) -> None:

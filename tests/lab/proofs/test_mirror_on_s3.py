@@ -76,7 +76,7 @@ def faults_there(address, tmp_path):
     """The whole checkpoints there, and files that are missing or differ from the manifest."""
     remote, faults, whole = RemoteRun(address, "address"), [], []
     for name in remote.steps():
-        if (content := remote.manifest(name)) is None:
+        if not (content := remote.manifest(name)):
             continue
         whole.append(name)
         for file, entry in json.loads(content)["files"].items():
@@ -92,14 +92,16 @@ def faults_there(address, tmp_path):
 
 
 def test_kills_behind_a_bad_proxy_leave_whole_checkpoints(proxy, server, tmp_path):
+    own = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")}
     chance, kept, begun = random.Random(2), 0, 0
     for number in range(KILLS):
         folder, address = tmp_path / f"run-{number // 4}", f"s3://runs/mine-{number // 4}"
         said = tmp_path / f"said-{number}"
         with said.open("w") as log:
             process = subprocess.Popen(
-                [sys.executable, SAVER, folder, address], stderr=log, start_new_session=True
-            )
+                [sys.executable, SAVER, folder, address], env=own, stderr=log,
+                start_new_session=True,
+            )  # fmt: skip
         time.sleep(chance.uniform(2.5, 6))
         assert process.poll() is None, said.read_text()
         os.killpg(process.pid, signal.SIGKILL)
