@@ -78,17 +78,19 @@ def learner(folder, net, graph, *, own=None, optimizer=torch.optim.Adam, scale=N
 def run(folder, graph, *, net=None, bad=None, **options):
     """The tensors that a run leaves, and its record."""
     made, kept = learner(folder, net or network(), graph, **options)
-    stopped = ""
+    stopped, device = "", options.get("device", "cpu")
     with made:
         try:
-            device = options.get("device", "cpu")
             made.fit(loader(bad, device), loader(device=device))
         except errors.NonFiniteError as error:
             stopped = str(error).replace(str(folder), "")
+        answers = {"of the model": made.predict(loader(device=device))}
+        measured = made.evaluate(loader(device=device))
         state = made.state()
     parts = {"model": state.model, "optimizer": state.optimizer, **state.averages}
+    parts["answers"] = answers
     tensors = {f"{part} {name}": t for part, own in parts.items() for name, t in own.items()}
-    return tensors, [stopped, repr(kept.untimed())], made
+    return tensors, [stopped, repr(kept.untimed()), repr(measured)], made
 
 
 CASES = {
@@ -111,9 +113,59 @@ def test_graphs_change_no_bit_and_no_record(tmp_path, monkeypatch, caplog, case,
     if is_late:
         monkeypatch.setitem(unread_checks.LATE, "cpu", Answer)
     actual, by_graph, made = run(tmp_path / "graph", True, **CASES[case])
-    assert RecordedGraph.replays > 3 and made.updater.train_step.reason is None, caplog.text
+    for step in (made.updater.train_step, made.updater.valid_step):
+        assert step.reason is None and step.repetitions > 3, caplog.text
     assert not differing(actual, expected)
     assert by_graph == record
+
+
+class Drawing(nn.Module):
+    """Draws in validation too, from the stream of the whole pass."""
+
+    def forward(self, inputs):
+        return inputs + 0.1 * torch.randn_like(inputs)
+
+
+def test_a_validation_that_draws_has_the_same_stream_by_graphs(tmp_path, caplog):
+    expected, record, _ = run(tmp_path / "python", False, net=network(Drawing()))
+    actual, by_graph, made = run(tmp_path / "graph", True, net=network(Drawing()))
+    assert made.updater.valid_step.repetitions > 3, caplog.text
+    assert not differing(actual, expected) and by_graph == record
+
+
+def test_a_pass_reads_nothing_from_the_device_before_its_end(tmp_path, monkeypatch):
+    made, _ = learner(tmp_path, network(), True)
+    reads = []
+    for name in ("item", "cpu", "tolist", "__bool__", "__float__", "__int__"):
+        read = getattr(torch.Tensor, name)
+        monkeypatch.setattr(
+            torch.Tensor, name, lambda own, *a, read=read: (reads.append(len(steps)), read(own))[1]
+        )
+    step, steps = made.updater.valid_step, []
+    made.updater.valid_step = lambda batch: (steps.append(1), step(batch))[1]
+    with made:
+        made.predict(loader())  # compares repetitions 1 and 2, which reads
+        for measure in (made.predict, made.evaluate):
+            reads.clear()
+            steps.clear()
+            measure(loader())
+            assert len(steps) == BATCHES and {*reads} == {BATCHES}
+
+
+def test_weights_that_were_moved_are_recorded_again(tmp_path):
+    """A graph of a GPU would read the memory where they were."""
+    made, _ = learner(tmp_path, network(), True)
+    step, weight = made.updater.valid_step, made.model.network[0].weight
+    with made:
+        made.predict(loader())
+        made.predict(loader())
+        before = step.repetitions
+        weight.data = weight.data + 1
+        made.predict(loader())
+        assert before > step.repetitions > 3
+        with torch.autocast("cpu", torch.bfloat16):
+            rounded = made.predict(loader())
+        assert not torch.equal(rounded, made.predict(loader()))
 
 
 @pytest.mark.parametrize("kinds", [(True, False), (False, True), (True, True)])
@@ -126,8 +178,9 @@ def test_a_run_is_resumed_with_and_without_graphs(tmp_path, kinds):
     made.resume()
     with made:
         made.fit(loader(), loader())
+        answers = {"of the model": made.predict(loader())}
         state = made.state()
-    parts = {"model": state.model, "optimizer": state.optimizer}
+    parts = {"model": state.model, "optimizer": state.optimizer, "answers": answers}
     tensors = {f"{part} {name}": t for part, own in parts.items() for name, t in own.items()}
     assert not differing(tensors, expected)
 
@@ -151,10 +204,12 @@ class Replacing(nn.Module):
 class Calls(nn.Module):
     """Counts its calls in Python: a graph would repeat the number of its capture."""
 
-    calls = 0
+    def __init__(self, counts):
+        super().__init__()
+        self.counts, self.calls = counts, 0
 
     def forward(self, inputs):
-        self.calls += self.training
+        self.calls += self.training in self.counts
         return inputs * (1 + 0.001 * (self.calls % 7))
 
 
@@ -185,8 +240,10 @@ def test_what_cannot_be_repeated_is_named_once_and_left_out(tmp_path, caplog, ca
     assert not differing(actual, expected) and by_graph == record
 
 
-def test_what_python_does_beside_a_step_is_found_by_comparing(tmp_path, caplog):
-    run(tmp_path / "graph", True, net=network(Calls()))
+@pytest.mark.parametrize("is_training", [False, True])
+def test_what_python_does_beside_a_step_is_found_by_comparing(tmp_path, caplog, is_training):
+    expected, record, _ = run(tmp_path / "python", False, net=network(Calls([is_training])))
+    actual, by_graph, _ = run(tmp_path / "graph", True, net=network(Calls([is_training])))
     assert "repetition 1 differs from that of the step without a graph" in caplog.text
 
 

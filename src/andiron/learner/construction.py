@@ -37,7 +37,7 @@ from andiron.optim.own.averaging import Rule, WeightAverage
 from andiron.options import LearnerOptions
 from andiron.plain import wings
 from andiron.plain.cadence import Cadence, Ticker
-from andiron.protocols import Metric, Renderer, TrainOutput, Writer
+from andiron.protocols import Metric, Renderer, Writer
 from andiron.render.interactive import Interactive
 from andiron.run_folder import RunFolder
 from andiron.schedules.single_curve import Schedule, from_value, stateful
@@ -179,18 +179,17 @@ def _updater(chosen: Choices, state: LearnerState) -> Updater:
         options.sam,
         histogram_names(options.histograms, dict(state.model.named_parameters())),
         chosen.world,
-        train_step=_graphed_step(chosen, state) if options.graph else None,
         may_read_late=bool(options.graph),
+        **_graphed_steps(chosen, state),
     )
 
 
-def _graphed_step(chosen: Choices, state: LearnerState) -> Callable[[Any], TrainOutput] | None:
-    if (graphs := _of_lab("graphs.graphed_step", "graph")) is None:
-        return None
-    precision, options, world = state.nonfinite.precision, chosen.options, chosen.world
-    made: Callable[[Any], TrainOutput] | None = graphs.step_for(
-        state.model, chosen.device, precision, state.optimizer, options, world
-    )
+def _graphed_steps(chosen: Choices, state: LearnerState) -> dict[str, Any]:
+    """`train_step` and `valid_step` as graphs of the device; empty where there are none."""
+    options = chosen.options
+    if not options.graph or (graphs := _of_lab("graphs.graphed_step", "graph")) is None:
+        return {}
+    made: dict[str, Any] = graphs.steps_for(state, chosen.device, options, chosen.world)
     return made
 
 

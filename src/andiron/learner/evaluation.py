@@ -1,7 +1,7 @@
 """Evaluation passes: with the model's own weights, and with each average of them."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +18,7 @@ from andiron.metrics.tally import Tally
 from andiron.plain.long_loops import watched
 from andiron.protocols import Loader, Shows, Values
 
+MOST_UNREAD = 2**24  # numbers of predictions: 64 MiB of float32
 log = logging.getLogger("andiron")
 
 
@@ -26,6 +27,7 @@ def measure(
     loader: Loader,
     tally: Tally,
     *,
+    step: Callable[[Any], Any] | None = None,
     name: str = "evaluation",
     autocast: Callable[[], AbstractContextManager[object]] = nullcontext,
     before: Callable[..., None] = lambda batch, *slice_number: None,
@@ -33,9 +35,9 @@ def measure(
 ) -> Values:
     """The values of the tally's metrics over one pass, in evaluation mode and without gradients.
 
-    A pass that takes long is logged by its `name`. `before` is called with the number of each
-    batch, and in a divided world with the numbers of the batch and each slice; `after` with each
-    item.
+    `step` stands for the model's `valid_step`. A pass that takes long is logged by its `name`.
+    `before` is called with the number of each batch, and in a divided world with the numbers of the
+    batch and each slice; `after` with each item.
     Raises: errors of `before`; DataError naming unusable samples.
     """
     tally.forget()
@@ -50,7 +52,7 @@ def measure(
                     before(*place)
                 try:
                     with autocast():
-                        item = model.valid_step(part)  # type: ignore[operator]
+                        item = (step or model.valid_step)(part)  # type: ignore[operator]
                 except errors.SampleError as error:
                     raise error.located(loader, 0, *place) from error
                 except Exception as error:
@@ -86,11 +88,7 @@ class Evaluator:
                     # a user's loader or step may draw from them
                     with randomness.global_generators_restored():
                         for split, loader in sets.items():
-                            for name, weights in self._passes(split):
-                                with weights:
-                                    pass_options = self._start_pass(name)
-                                    values = measure(self.state.model, loader, **pass_options)
-                                metric_log.record_request(name, values)
+                            self._measure(split, loader, metric_log.record_request)
                 log.info("%s on request, after update %d", request, metric_log.progress.updates)
 
     def evaluate(self, loader: Loader) -> Values:
@@ -104,20 +102,30 @@ class Evaluator:
         Raises: TypeError if an item has no output.
         """
         outputs: list[Tensor] = []
+        unread: list[Tensor] = []  # on the device: reading waits for it
+
+        def read() -> None:
+            outputs.append(torch.cat(unread).cpu())
+            unread.clear()
 
         def keep(item: Any) -> None:
             if not isinstance(getattr(item, "output", None), Tensor):
                 kind = type(item).__name__
                 remedy = "return an item with it, as andiron.outputs.ClassificationOutput"
                 raise TypeError(f"valid_step returns {kind}, which has no output tensor; {remedy}")
-            outputs.append(item.output.cpu())
+            unread.append(item.output)
+            if sum(map(Tensor.numel, unread)) > MOST_UNREAD:
+                read()
 
-        tally, autocast = Tally([], self.updater.world), self.updater.precision.autocast
+        tally, options = Tally([], self.updater.world), self._options
         with self.state.optimizer.evaluated(), randomness.global_generators_restored():
-            measure(
-                self.state.model, loader, tally, name="predict", autocast=autocast, after=keep
-            )
+            measure(self.state.model, loader, tally, name="predict", after=keep, **options)
+        read()
         return torch.cat(outputs)
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {"step": self.updater.valid_step, "autocast": self.updater.precision.autocast}
 
     def validate(self, sets: Mapping[str, Loader]) -> None:
         """Measures the model on every set, and with each average of its weights as `set`-<average>.
@@ -127,10 +135,7 @@ class Evaluator:
         """
         state = self.state
         for split, loader in sets.items():
-            for name, weights in self._passes(split):
-                with weights:
-                    values = measure(state.model, loader, **self._start_pass(name))
-                    state.metric_log.record_pass(name, values)
+            self._measure(split, loader, state.metric_log.record_pass)
             if split == "test":
                 state.metric_log.answers.gather(self.updater.world)
             if split == "valid" and isinstance(state.model, Shows):
@@ -143,12 +148,17 @@ class Evaluator:
         for name in sets.keys() & state.validations:
             state.validations[name].done(state.position.updates)
 
-    def _passes(self, split: str) -> Iterator[tuple[str, AbstractContextManager[None]]]:
-        """The name of each pass over a split, and a context in which the model has its weights."""
-        yield split, self.state.optimizer.evaluated()
+    def _measure(self, split: str, loader: Loader, record: Callable[[str, Values], None]) -> None:
+        """Records a pass with the weights to evaluate, and one with each average of them."""
+        model = self.state.model
+        weights: dict[str, AbstractContextManager[None]]
+        weights = {split: self.state.optimizer.evaluated()}
         for name, average in self.state.averages.items():
             if average.count:  # else it holds only the initial weights
-                yield f"{split}-{name}", average.swapped_in(self.state.model)
+                weights[f"{split}-{name}"] = average.swapped_in(model)
+        for name, swapped_in in weights.items():
+            with swapped_in:
+                record(name, measure(model, loader, **self._start_pass(name)))
 
     def _start_pass(self, split: str) -> dict[str, Any]:
         """The arguments of `measure` for a pass, whose random stream is started.
@@ -167,8 +177,8 @@ class Evaluator:
         options = {
             "name": split,
             "tally": self.state.metric_log.tally_of(split),
-            "autocast": self.updater.precision.autocast,
             "before": start_batch,
+            **self._options,
         }
         if split == "test":
             self.state.metric_log.answers.forget()

@@ -264,7 +264,7 @@ class Learner(AbstractContextManager["Learner"]):
             if self.checkpointer and not self.checkpointer.close():
                 lost.append(f"{self.checkpointer.store}: the newest checkpoint")
         finally:
-            lost += self.metric_log.close()
+            lost += self.metric_log.writers.close()
         return lost
 
     def _observed(

@@ -193,10 +193,6 @@ class MetricLog:
         self.throughput.resume(plain["seconds"])
         self.history.load_state_dict(plain["history"])
 
-    def close(self) -> list[str]:
-        """Closes the writers; returns a description of each loss."""
-        return self.writers.close()
-
     def _record(
         self,
         split: str,

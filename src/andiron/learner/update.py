@@ -65,6 +65,7 @@ class Updater:
     world: World = ALONE
     instruments: list[Instrument] = field(default_factory=list)
     train_step: Callable[[Any], TrainOutput] | None = None  # None: the model's
+    valid_step: Callable[[Any], Any] | None = None
     may_read_late: bool = False  # the check for NaN and infinity
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Forward and backward of a training step as one graph of the device.
+"""Forward and backward of a training step, and a validation step, as graphs of the device.
 
 Starting the kernels of a small network takes longer than running them; a graph starts all of them
 by one call. Each batch is copied into fixed memory, the random stream of its update is set before
@@ -21,7 +21,7 @@ from andiron.data import structures
 from andiron.distributed import World
 from andiron.gradients import Detachable, Gradients
 from andiron.learner.precision import Precision
-from andiron.optim.grouped import GroupedOptimizer
+from andiron.learner.state import LearnerState
 from andiron.options import LearnerOptions
 from andiron.plain import private_torch
 from andiron.protocols import TrainOutput
@@ -50,28 +50,31 @@ class Recorded:
 
     graph: DeviceGraph
     batch: Any
-    output: TrainOutput
+    output: Any  # a TrainOutput, or the item of a validation
     repetitions: int = 0
 
 
 class GraphedStep:
-    """`train_step` of a model by graphs, one for each shape of batch; by Python where none fits.
+    """A `step` of a model by graphs, one for each shape of batch; by Python where none fits.
 
-    The graphs are recorded again if the loss scale or the model's modules, modes, tensors or
-    trainable flags change between two steps. What no graph can repeat is named once in a warning,
-    and the run continues without graphs. With `keeps` the gradients of a step outlast the next one.
+    The graphs are recorded again if the loss scale, autocast or the model's modules, modes, tensors
+    or trainable flags change between two steps. What no graph can repeat is named in a warning,
+    unless another step has `said` it, and later steps are made by Python. With `keeps` the
+    gradients of a step outlast the next one.
     """
 
     def __init__(
         self,
+        step: Callable[[Any], Any],
         model: nn.Module,
         make: Callable[[], DeviceGraph],
         precision: Precision,
+        said: set[str],
         *,
         keeps: bool = False,
     ):
-        self._model: Any = model
-        self._make, self._precision, self._keeps = make, precision, keeps
+        self._step, self._model, self._make = step, model, make
+        self._precision, self._said, self._keeps = precision, said, keeps
         self._is_of: Hashable = None  # the state of the model that the graphs are of
         self._steps: dict[Hashable, int] = {}  # made so far, by shapes
         self._recorded: dict[Hashable, Recorded] = {}
@@ -82,22 +85,23 @@ class GraphedStep:
         """How often graphs were repeated."""
         return sum(recorded.repetitions for recorded in self._recorded.values())
 
-    def __call__(self, batch: Any) -> TrainOutput:
-        """The gradients and the item of a step."""
+    def __call__(self, batch: Any) -> Any:
+        """The output of the step."""
         if self.reason is None:
             try:
                 return self._by_graph(batch)
             except NoGraphError as error:
-                self._give_up(str(error))
-        output: TrainOutput = self._model.train_step(batch)
-        return output
+                self._refuse(str(error))
+        return self._step(batch)
 
-    def _give_up(self, reason: str) -> None:
+    def _refuse(self, reason: str) -> None:
         self.reason = reason
         self._recorded.clear()
-        log.warning("graph: %s; the run continues without graphs", reason)
+        if reason not in self._said:
+            log.warning("graph: %s; such steps continue without graphs", reason)
+        self._said.add(reason)
 
-    def _by_graph(self, batch: Any) -> TrainOutput:
+    def _by_graph(self, batch: Any) -> Any:
         if (state := self._state()) != self._is_of:
             self._is_of = state
             self._steps.clear()
@@ -116,19 +120,19 @@ class GraphedStep:
             return self._compared(recorded, batch)
         return self._repeated(recorded, batch)
 
-    def _first(self, batch: Any) -> TrainOutput:
+    def _first(self, batch: Any) -> Any:
         """The output of the step that Python makes; a step that replaces a buffer ends the graphs.
         """
         before = dict(self._model.named_buffers())
-        output: TrainOutput = self._model.train_step(batch)
+        output = self._step(batch)
         for name, buffer in self._model.named_buffers():
             if before.get(name) is not buffer:
-                self._give_up(f"the step replaces the buffer {name!r}")
+                self._refuse(f"the step replaces the buffer {name!r}")
                 break
         return output
 
     def _state(self) -> Hashable:
-        """The modules, modes, tensors and trainable flags of the model, and the loss scale.
+        """The modules, modes, tensors and trainable flags of the model, loss scale and autocast.
 
         Raises: NoGraphError for hooks, which a graph would leave out.
         """
@@ -138,9 +142,11 @@ class GraphedStep:
             for part in (module, *own):
                 if any(map(vars(part).get, HOOKS)):
                     raise NoGraphError(f"{name or 'the model'} has a hook, which is not repeated")
-            modules += [id(module), module.training, *map(id, module.buffers(recurse=False))]
-            modules += [(id(parameter), parameter.requires_grad) for parameter in own]
-        return self._precision.scale, tuple(modules)
+            tensors = *own, *module.buffers(recurse=False)
+            modules += [id(module), module.training]
+            modules += [(id(t), t.data_ptr(), t.requires_grad) for t in tensors]
+        is_autocast = torch.is_autocast_enabled(self._precision.device_type)
+        return self._precision.scale, is_autocast, tuple(modules)
 
     def _record(self, batch: Any) -> Recorded:
         """The graph of a step on memory like the batch's; the model stays as it was.
@@ -150,7 +156,7 @@ class GraphedStep:
         held = structures.mapped(torch.clone, batch)
         graph, before = self._make(), StateBefore(self._model)
         try:
-            output = graph.capture(lambda: self._model.train_step(held))
+            output = graph.capture(lambda: self._step(held))
         except RuntimeError as error:
             why = f"{_line_of(error)} cannot be recorded ({errors.one_line(error)})"
             raise NoGraphError(why) from error
@@ -158,25 +164,28 @@ class GraphedStep:
             before.restore()
         return Recorded(graph, held, output)
 
-    def _repeated(self, recorded: Recorded, batch: Any) -> TrainOutput:
+    def _repeated(self, recorded: Recorded, batch: Any) -> Any:
         """The output of the graph for a batch; its item is in memory of its own."""
         new, held = [*structures.tensors_in(batch)], [*structures.tensors_in(recorded.batch)]
-        output, made = recorded.output, recorded.output.gradients
+        output = recorded.output
         with torch.no_grad():
             private_torch.foreach_copy_(held, new)
             recorded.graph.replay()
             inputs = dict(zip(map(id, held), new, strict=True))
+            if not isinstance(output, TrainOutput):
+                return _own(output, inputs)
+            made = output.gradients
             tensors = {n: g.clone() for n, g in made.items()} if self._keeps else made
             loss, weight, item = (_own(v, inputs) for v in (made.loss, output.weight, output.item))
         return TrainOutput(Gradients(tensors, self._model, loss), item, weight)
 
-    def _compared(self, recorded: Recorded, batch: Any) -> TrainOutput:
+    def _compared(self, recorded: Recorded, batch: Any) -> Any:
         """The output of the graph, which has the bits of the step that Python makes.
 
         Raises: NoGraphError naming the first tensor that differs; the state is as before.
         """
         before = StateBefore(self._model)
-        expected = outputs_by_name(self._model, self._model.train_step(batch))
+        expected = outputs_by_name(self._model, self._step(batch))
         is_drawn = before.has_drawn_on_cpu()
         before.restore()
         if is_drawn and self._device_of(batch) != "cpu":
@@ -229,25 +238,28 @@ def _line_of(error: BaseException) -> str:
     return f"{frames[-1].filename}:{frames[-1].lineno}: {frames[-1].line}" if frames else "the step"
 
 
-def step_for(
-    model: nn.Module,
-    device: torch.device,
-    precision: Precision,
-    optimizer: GroupedOptimizer,
-    options: LearnerOptions,
-    world: World,
-) -> GraphedStep | None:
-    """The step by graphs; None where there can be none, said in a warning unless it is `auto`."""
+def steps_for(
+    state: LearnerState, device: torch.device, options: LearnerOptions, world: World
+) -> dict[str, GraphedStep]:
+    """`train_step` and `valid_step` by graphs; empty where there can be none.
+
+    The reason is said in a warning unless the option is `auto`.
+    """
     refusals = {
         f"device {device.type} has no graphs": device.type not in GRAPHS,
         "several processes or slices have none": world.is_divided,
         f"sam={options.sam}: has none": options.sam is not None,
-        "an optimizer with a line search has none": optimizer.needs_closure,
+        "an optimizer with a line search has none": state.optimizer.needs_closure,
         "profile: traces the step of Python": bool(options.profile),
     }
     for refusal in (reason for reason, applies in refusals.items() if applies):
         if options.graph != "auto":
             log.warning("graph: %s; the run continues without graphs", refusal)
-        return None
+        return {}
+    model: Any = state.model
+    parts = model, GRAPHS[device.type], state.nonfinite.precision, set[str]()
     keeps = options.grads_accumulation > 1
-    return GraphedStep(model, GRAPHS[device.type], precision, keeps=keeps)
+    return {
+        "train_step": GraphedStep(lambda batch: model.train_step(batch), *parts, keeps=keeps),
+        "valid_step": GraphedStep(lambda batch: model.valid_step(batch), *parts),
+    }

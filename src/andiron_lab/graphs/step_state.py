@@ -46,12 +46,14 @@ def _generators() -> Iterator[Tensor]:
         yield torch.cuda.get_rng_state()
 
 
-def outputs_by_name(model: nn.Module, output: TrainOutput) -> dict[str, Any]:
-    """Copies of all that a step makes, by name."""
-    item = output.item
+def outputs_by_name(model: nn.Module, output: Any) -> dict[str, Any]:
+    """Copies of all that a step makes, by name; of a validation step it is the item."""
+    made, item = dict[str, Any](), output
+    if isinstance(output, TrainOutput):
+        item = output.item
+        made = {"the loss": output.gradients.loss, "the weight": output.weight}
+        made |= {f"the gradient of {name!r}": value for name, value in output.gradients.items()}
     parts = vars(item) if isinstance(item, Detachable) else structures.fields(item) or {"": item}
-    made: dict[str, Any] = {"the loss": output.gradients.loss, "the weight": output.weight}
-    made |= {f"the gradient of {name!r}": value for name, value in output.gradients.items()}
     made |= {f"the item's {name}": value for name, value in parts.items()}
     made |= {f"the buffer {name!r}": value for name, value in model.named_buffers()}
     return {

@@ -153,11 +153,7 @@ def _has_utilisation(device: torch.device) -> bool:
     if device.type != "cuda":
         return False
     library = sys.modules.get("pynvml")  # torch.cuda imports it where it is installed
-    refused: tuple[type[Exception], ...] = (
-        ImportError,
-        RuntimeError,
-        *([library.NVMLError] if library else []),
-    )
+    refused = ImportError, RuntimeError, *([library.NVMLError] if library else [])
     try:
         torch.cuda.utilization(device)
     except refused:
