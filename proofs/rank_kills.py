@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,12 +41,14 @@ class Run:
 
     folder: Path
     mark: str
+    options: Sequence[str] = RUN
+    size: int = SIZE
 
     def started(self, *launcher: str) -> subprocess.Popen[bytes]:
         """The process of torchrun with these options, or of one that trains alone."""
-        several = [f"--nproc-per-node={SIZE}", *launcher] if launcher else []
+        several = [f"--nproc-per-node={self.size}", *launcher] if launcher else []
         torchrun = ["-m", "torch.distributed.run", "--standalone", *several] if several else []
-        command = [sys.executable, *torchrun, ROOT / "train.py", *RUN]
+        command = [sys.executable, *torchrun, ROOT / "train.py", *self.options]
         with self.folder.with_suffix(".txt").open("ab") as output:
             return subprocess.Popen(
                 [*command, f"hydra.run.dir={self.folder}"],

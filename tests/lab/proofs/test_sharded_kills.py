@@ -1,0 +1,118 @@
+"""`strategy=fsdp` under SIGKILL: torchrun starts its processes again, and no bit differs.
+
+24 kills, as ANDIRON_KILLS=24 asks for, take half an hour of two cores.
+"""
+
+import os
+import random
+import secrets
+import signal
+import time
+from contextlib import suppress
+
+import pytest
+
+from proofs.rank_kills import Run
+
+KILLS = int(os.environ.get("ANDIRON_KILLS", "2"))
+KILLS_OF_A_RUN = 6
+SECONDS_AT_MOST = 600.0  # until a checkpoint is written, or a run is done
+FSDP = "strategy=fsdp"
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("preloaded_processes")]
+
+
+@pytest.fixture(scope="module")
+def options(tmp_path_factory):
+    """Those of every run: dropout, an average of the weights, clipping, two blocks, validations."""
+    text = tmp_path_factory.mktemp("text") / "text.txt"
+    text.write_text("".join(random.Random(0).choices("abcdefghijklmnopqrstuvw", k=4000)))
+    return (
+        "data=text", f"data.path={text}", "data.context_length=16", "model=gpt", "model.layers=2",
+        "model.dim=16", "model.heads=2", "model.dropout=0.2", "optimizer=adamw", "averages=ema",
+        "clip=0.1", "slices=4", "batch_size=24", "num_epochs=10", "num_updates=40",
+        "validate_every=10", "log_every=1", "checkpoint.every=2", "device=cpu", "render=plain",
+        "restart=requeued", "peer_timeout=60",
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def straight(options, tmp_path_factory):
+    """The run of one process that nobody disturbs."""
+    run = Run(tmp_path_factory.mktemp("straight") / "run", secrets.token_hex(8), options)
+    assert run.started().wait(SECONDS_AT_MOST) == 0, said(run)
+    return run.folder
+
+
+def said(run):
+    """The output of a run's processes."""
+    return run.folder.with_suffix(".txt").read_text()
+
+
+def newest(run):
+    """The updates of the newest checkpoint that has its name; 0 for none."""
+    names = run.folder.glob("checkpoints/step-*")
+    return max((int(name.name.partition("-")[2]) for name in names), default=0)
+
+
+def reached(condition, process):
+    """Whether the condition comes to hold before the process of torchrun ends."""
+    deadline = time.monotonic() + SECONDS_AT_MOST
+    while not condition():
+        if process.poll() is not None or time.monotonic() > deadline:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+def kill(run, process, chance, is_in_writing):
+    """Kills one rank or all of them, once they have written a checkpoint; says whom and when.
+
+    None if the run ended first.
+    """
+    before = newest(run)
+    if not reached(lambda: newest(run) > before, process):
+        return None
+    if is_in_writing and not reached(lambda: being_written(run), process):
+        return None
+    time.sleep(chance.uniform(0, 0.003 if is_in_writing else 0.5))
+    ranks = run.ranks()
+    victims = [*ranks] if chance.random() < 0.3 else chance.sample([*ranks], min(len(ranks), 1))
+    left = being_written(run)
+    for rank in victims:
+        with suppress(ProcessLookupError):
+            os.kill(ranks[rank], signal.SIGKILL)
+    moment = f"while {left[0].name} was written" if left else f"after step {newest(run)}"
+    return f"{', '.join(map(str, victims))} {moment}" if victims else None
+
+
+def being_written(run):
+    """The checkpoints without their names."""
+    return [*run.folder.glob("checkpoints/.step-*.partial")]
+
+
+def test_killed_ranks_are_started_again_and_change_no_bit(options, straight, tmp_path):
+    chance, number, most = random.Random(54), 0, KILLS // 2
+    for size in (2, 4):
+        kills = []
+        while len(kills) < most:
+            number += 1
+            run = Run(tmp_path / f"run-{number}", secrets.token_hex(8), (*options, FSDP), size)
+            process = run.started(f"--max-restarts={KILLS_OF_A_RUN}")
+            for _ in range(min(KILLS_OF_A_RUN, most - len(kills))):
+                if killed := kill(run, process, chance, len(kills) % 2 == 1):
+                    kills.append(killed)
+                    print(f"{size} ranks, run {number}: {killed}", flush=True)
+            assert process.wait(SECONDS_AT_MOST) == 0, said(run)
+            assert run.differences(straight) == [], kills
+
+
+def test_a_run_of_parts_goes_on_in_other_numbers_and_as_copies(options, straight, tmp_path):
+    folder = tmp_path / "run"
+    for size, *strategy in ((2, FSDP), (4, FSDP), (1,), (2, "strategy=ddp"), (2, FSDP)):
+        run = Run(folder, secrets.token_hex(8), (*options, *strategy), size)
+        process, before = run.started(*["--max-restarts=0"] * (size > 1)), newest(run)
+        if before < 30 and reached(lambda run=run, least=before + 2: newest(run) >= least, process):
+            os.kill(process.pid, signal.SIGTERM)
+        process.wait(SECONDS_AT_MOST)
+        print(f"{size} {strategy}: {before} to {newest(run)}", flush=True)
+    assert newest(run) == 40 and run.differences(straight) == [], said(run)
