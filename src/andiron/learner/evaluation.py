@@ -105,8 +105,9 @@ class Evaluator:
         unread: list[Tensor] = []  # on the device: reading waits for it
 
         def read() -> None:
-            outputs.append(torch.cat(unread).cpu())
-            unread.clear()
+            if unread:
+                outputs.append(torch.cat(unread).cpu())
+                unread.clear()
 
         def keep(item: Any) -> None:
             if not isinstance(getattr(item, "output", None), Tensor):
@@ -114,7 +115,7 @@ class Evaluator:
                 remedy = "return an item with it, as andiron.outputs.ClassificationOutput"
                 raise TypeError(f"valid_step returns {kind}, which has no output tensor; {remedy}")
             unread.append(item.output)
-            if sum(map(Tensor.numel, unread)) > MOST_UNREAD:
+            if len(unread) * item.output.numel() > MOST_UNREAD:
                 read()
 
         tally, options = Tally([], self.updater.world), self._options

@@ -8,7 +8,7 @@ from torch.nn.functional import cross_entropy
 from andiron import errors
 from andiron.data import DataLoader, digits
 from andiron.interrupter import Interrupter
-from andiron.learner import LearnerBuilder
+from andiron.learner import LearnerBuilder, evaluation
 from andiron.metrics import Accuracy, Loss
 from andiron.optim import Optimizer
 from andiron.tasks import Classifier
@@ -44,7 +44,9 @@ def test_without_a_renderer_nothing_is_printed(tmp_path, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_evaluate_and_predict_agree_with_a_loop_of_ones_own(tmp_path):
+@pytest.mark.parametrize("most_unread", [evaluation.MOST_UNREAD, 1_500, 999])
+def test_evaluate_and_predict_agree_with_a_loop_of_ones_own(most_unread, tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluation, "MOST_UNREAD", most_unread)  # a batch has 1,000 numbers
     with built(tmp_path, renderer=None) as learner:
         learner.fit(TRAIN, VALID)
     logged = (tmp_path / "metrics.jsonl").read_bytes()
