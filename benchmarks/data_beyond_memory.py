@@ -134,10 +134,11 @@ def andiron_pictures(folder: Path, order: str, workers: int, state: Any) -> tupl
     from andiron_lab.data import arrow_files, arrow_folder
     from andiron_lab.data.arrow_dataset import ArrowDataset, Sample
 
-    sample = Sample(inputs=("id", "jpg", "label"), targets=None, is_pair=False)
+    sample = Sample(inputs=("id", "jpg", "label"), targets=None)
     table = arrow_files.opened(arrow_folder.files_in(folder / "arrow"), sample.names)
     loader = DataLoaderBuilder(as_read).batch_size(BATCH).shuffle(1).num_workers(workers)
-    batches = loader.build(ArrowDataset(table, sample, order)).epoch(0, state or 0)
+    dataset = ArrowDataset(table, sample, range(len(table)), order)
+    batches = loader.build(dataset).epoch(0, state or 0)
     return (batch["id"].tolist() for batch in batches), lambda: None
 
 

@@ -1,7 +1,6 @@
 """Arrow files of any size as a data set: folders of datasets, Feather and IPC files."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -10,7 +9,7 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.data.batchers import ArrayBatcher, Numbers as Statistics
-from andiron.data.dataset import Batcher, Classes, Dataset
+from andiron.data.dataset import Batcher, Classes, Dataset, Indices
 from andiron.data.on_disk.image_folder import BATCHERS
 from andiron.data.on_disk.safetensors_arrays import MOST_CLASSES
 from andiron.data.splitting import splits, standardisation
@@ -22,9 +21,7 @@ from andiron.ranges import (
 from andiron.recording import keep_arguments
 from andiron_lab.data import arrow_files, arrow_folder, large_file
 from andiron_lab.data.arrow_columns import Lengthy
-from andiron_lab.data.arrow_dataset import (
-    BLOCKS_OF_WINDOW, OF_ONE_LENGTH, ArrowDataset, OrderName, Sample,
-)  # fmt: skip
+from andiron_lab.data.arrow_dataset import BLOCKS_OF_WINDOW, ArrowDataset, OrderName, Sample
 from andiron_lab.data.arrow_files import ArrowRows
 
 SIDE = 224  # of pictures, as ImageNet's
@@ -66,178 +63,164 @@ def arrow(
     Raises: DataError naming the file and the column that cannot be read by place.
     """
     columns = (inputs,) if isinstance(inputs, str) else tuple(inputs)
-    parts = arrow_folder.parts_in(Path(path).absolute())
-    given = cast(Resizing, resizing or {})
-    sample = Sample(columns, targets, len(columns) == 1 and targets is not None, bool(collate))
+    names = [*Sample(columns, targets).names, *map(str, columns_of(split))]
 
-    def read(files: Sequence[Path], extra: Sequence[str] = ()) -> ArrowDataset:
-        names = [*dict.fromkeys((*sample.names, *extra))]
-        table = arrow_files.opened(files, names)
-        _check_lists(table, sample)
+    def read(files: Sequence[Path]) -> ArrowDataset:
+        table = arrow_files.opened(files, [*dict.fromkeys(names)])
         pictures = tuple(name for name in columns if _is_picture(table, name, size))
-        shape = (channels, size or SIDE, size or SIDE) if pictures else ()
-        shown = replace(sample, pictures=pictures, picture=shape, resizing=given)
-        return ArrowDataset(_of_any_length(table) if collate else table, shown, order)
+        shape = (channels, size or SIDE, size or SIDE)
+        sample = Sample(
+            columns, targets, collate is not None, pictures, shape, cast(Resizing, resizing or {})
+        )
+        _check_lists(table, sample)
+        return ArrowDataset(table, sample, range(len(table)), order)
 
     def read_set(name: str) -> tuple[Dataset, str]:
         further = arrow_folder.files_in(Path(name).absolute())
         dataset = read(further)
-        target.check_alike(dataset)
+        _described(dataset, dataset.rows, facts)
         return dataset, large_file.checksum_of(further)[0]
 
-    dividing = [*map(str, columns_of(split))]
-    own = {part: read(files, dividing) for part, files in parts.items()}
-    target = _Target.of(own["train"])
-    for part in own.values():
-        target.check_alike(part)
-    made = _divided(own, target, valid, test, split_seed, split, dict(
-        name=Path(path).name,
-        batcher=_batcher(own["train"], mean, std),
-        files=[file for files in parts.values() for file in files],
-    ))  # fmt: skip
-    return splits.with_sets(made, valid_sets, read_set)
+    root = Path(path).absolute()
+    parts = arrow_folder.parts_in(root)
+    files = [file for own in parts.values() for file in own]
+    whole = read(files)
+    rows = _rows_of(whole.table, parts)
+    facts, classes = _described(whole, rows["train"])
+    checksum, covers = large_file.checksum_of(files)
+    return splits.with_sets(
+        _divided(
+            whole, rows, _division(whole, rows, split, classes), (valid, test, split_seed),
+            name=root.name,
+            batcher=_batcher(whole, mean, std),
+            fingerprint=checksum,
+            facts={
+                **_shape(whole), **facts, **_order(whole),
+                **({"fingerprint_covers": covers} if covers else {}),
+            },
+        ),
+        valid_sets, read_set,
+    )  # fmt: skip
+
+
+def _rows_of(table: ArrowRows, parts: arrow_folder.Parts) -> dict[str, Tensor]:
+    """The rows of each part."""
+    rows, begin = dict[str, Tensor](), 0
+    for part, files in parts.items():
+        first, last = table.first_row(begin), table.first_row(begin + len(files))
+        if first == last:
+            raise errors.DataError(f"{files[0]}: has no row; name other files")
+        rows[part], begin = torch.arange(first, last), begin + len(files)
+    return rows
+
+
+def _division(
+    whole: ArrowDataset, rows: Mapping[str, Tensor], split: Any, classes: Classes | None
+) -> Division:
+    """The division of all rows; no group is in two folders of parts."""
+    values = [
+        value for name in columns_of(split) for value in _listed(whole.table.read_whole(str(name)))
+    ]
+    division = Division(len(whole), split, classes, values, row_name=whole.sample_name)
+    if values:
+        division.check_apart(
+            {part: {values[row] for row in own.tolist()} for part, own in rows.items()}
+        )
+    return division
 
 
 def _divided(
-    own: Mapping[str, ArrowDataset], target: "_Target", valid: Validation, test: float,
-    split_seed: int, split: Any, described: dict[str, Any],
+    whole: ArrowDataset, own: Mapping[str, Tensor], division: Division, sizes: tuple[Any, ...],
+    *, facts: Mapping[str, Any], **described: Any,
 ) -> splits.Splits:  # fmt: skip
     """The parts: files of their own, or fractions of train."""
-    train, has_own_valid = own["train"], "valid" in own and valid != "test"
-    values = {
-        part: _listed(dataset.table.read_whole(str(column)))
-        for column in columns_of(split) for part, dataset in own.items()
-    }  # fmt: skip
-    division = Division(
-        len(train), split, target.classes, values.get("train", ()), row_name=train.sample_name
-    )
-    division.check_apart(values)
+    valid, test, split_seed = sizes
     rows = division.parts(
-        valid=None if has_own_valid else valid,
+        valid=None if "valid" in own and valid != "test" else valid,
         test=None if "test" in own else test,
         split_seed=split_seed,
+        rows=own["train"],
     )
-    checksum, covers = large_file.checksum_of(described.pop("files"))
-    facts = {**_shape(train), **target.facts, **_order(train)}
-    facts |= {"fingerprint_covers": covers} if covers else {}
+    held_out = own.get("test", rows.test)
+    validation = held_out if valid == "test" else own.get("valid", rows.valid)
 
     def of_rows(rows: Parts) -> splits.Splits:
-        training = train.subset(rows.train)
-        held_out = own.get("test") or train.subset(rows.test)
-        validation = held_out if rows.valid is rows.test else train.subset(rows.valid)
-        chosen = training, own["valid"] if has_own_valid else validation, held_out
+        learned = {**facts, **_unit(whole, rows.train)}
         return splits.of_parts(
-            lambda part: part, chosen, fingerprint=checksum, division=division,
-            facts={**facts, **target.unit(training)}, **described,
-        )  # fmt: skip
-
-    return of_rows(rows) if has_own_valid else splits.of_rows(of_rows, rows)
-
-
-@dataclass(frozen=True)
-class _Target:
-    """The checked targets of the training files: their facts, and the class of each row."""
-
-    facts: Mapping[str, Any]
-    classes: Classes | None
-    names: Sequence[str] | None
-    is_number: bool = False
-
-    @classmethod
-    def of(cls, dataset: ArrowDataset) -> "_Target":
-        """The targets of `dataset`."""
-        name, table = dataset.sample.targets, dataset.table
-        if name is None:
-            return cls({}, None, None)
-        column, where = table.columns[name], table.files[0].path
-        if isinstance(column, Lengthy):
-            raise errors.DataError(
-                f"{where}: data.targets={name} has {_noun(column)} where a target is a number: "
-                "make texts classes with datasets' class_encode_column; name lists in data.inputs, "
-                "with data.targets=null"
-            )
-        targets: Any = dataset.read_targets()
-        if targets.is_floating_point():
-            _check_finite(dataset, targets, name)
-            return cls({"num_outputs": targets[0].numel()}, None, None, True)
-        smallest, largest = int(targets.min()), int(targets.max())
-        names = table.class_names(name)
-        most = len(names) - 1 if names else MOST_CLASSES - 1
-        if smallest < 0 or not 1 <= max(largest, most if names else 0) <= most < MOST_CLASSES:
-            raise errors.DataError(
-                f"{where}: {name!r} has whole numbers from {smallest} to {largest}, which are no "
-                f"classes from 0 to {most}: store numbers to predict as floats, and renumber "
-                "classes from 0 on"
-            )
-        facts: dict[str, Any] = {"num_classes": most + 1 if names else largest + 1}
-        facts |= {"class_names": names} if names else {}
-        return cls(facts, targets.long() if targets.dim() == 1 else None, names)
-
-    def check_alike(self, dataset: ArrowDataset) -> None:
-        """Refuses targets of another kind, and classes that the training files do not have."""
-        other = _Target.of(dataset)
-        where = dataset.table.files[0].path
-        if self.names != other.names:
-            raise errors.DataError(
-                f"{where}: its classes are {other.names}, where the training data has "
-                f"{self.names}; number the classes of both alike"
-            )
-        ours, theirs = (side.facts.get("num_classes", 0) for side in (self, other))
-        outputs = (side.facts.get("num_outputs") for side in (self, other))
-        if theirs > ours or len({*outputs}) > 1:
-            raise errors.DataError(
-                f"{where}: its targets have {dict(other.facts)}, where the training data has "
-                f"{dict(self.facts)}; give both the same targets"
-            )
-
-    def unit(self, training: ArrowDataset) -> dict[str, Any]:
-        """Mean and standard deviation of the numbers to predict, in the training samples."""
-        if not self.is_number or not training.sample.is_pair:
-            return {}
-        numbers: Any = training.read_targets()
-        if numbers.dim() != 2:
-            return {}
-        mean, std = standardisation.fit(numbers)
-        return {"target_mean": list(mean), "target_std": list(std)}
-
-
-def _check_finite(dataset: ArrowDataset, targets: Tensor, name: str) -> None:
-    is_finite = targets.isfinite().view(len(targets), -1).all(1)
-    if not is_finite.all():
-        row = int((~is_finite).nonzero()[0])
-        raise errors.DataError(
-            f"{dataset.sample_name(row)}: {name!r} has a NaN or an infinity; correct it, or leave "
-            "the row out"
+            whole.subset, rows, facts=learned, division=division, **described
         )
+
+    return splits.of_rows(of_rows, Parts(rows.train, validation, held_out))
+
+
+def _described(
+    dataset: ArrowDataset, rows: Indices, training: Mapping[str, Any] | None = None
+) -> tuple[dict[str, Any], Classes | None]:
+    """The facts of the targets, and the class of each sample; those at `rows` train.
+
+    Raises: DataError for targets that are no classes or numbers, or not those of `training`.
+    """
+    name, table = dataset.sample.targets, dataset.table
+    if name is None:
+        return {}, None
+    column, where = table.columns[name], table.files[0].path
+    if isinstance(column, Lengthy):
+        noun = f"lists of {column.kind}" if column.is_list else column.kind
+        raise errors.DataError(
+            f"{where}: data.targets={name} has {noun} where a target is a number: make texts "
+            "classes with datasets' class_encode_column; name lists in data.inputs, with "
+            "data.targets=null"
+        )
+    targets: Any = dataset.read_targets()
+    facts: dict[str, Any] = {"num_outputs": targets[0].numel()}
+    if not targets.is_floating_point():
+        num_classes = len(column.classes or ()) or (training or {}).get("num_classes")
+        largest = num_classes - 1 if num_classes else int(targets[rows].max())
+        _check_classes(targets, largest, f"{where}: {name!r}")
+        facts = {"num_classes": largest + 1}
+        facts |= {"class_names": column.classes} if column.classes else {}
+    if facts != (training or facts):
+        raise errors.DataError(
+            f"{where}: its targets have {facts}, where the training data has {training}; give both "
+            "the same targets, and number the classes of both alike"
+        )
+    is_class = "num_classes" in facts and targets.dim() == 1
+    return facts, targets.long() if is_class else None
+
+
+def _check_classes(targets: Tensor, largest: int, where: str) -> None:
+    first, last = int(targets.min()), int(targets.max())
+    if first < 0 or last > largest or not 1 <= largest < MOST_CLASSES:
+        raise errors.DataError(
+            f"{where} has whole numbers from {first} to {last}, which are no classes from 0 to "
+            f"{max(largest, 1)}: store numbers to predict as floats, and renumber classes from 0 on"
+        )
+
+
+def _unit(whole: ArrowDataset, rows: Tensor) -> dict[str, Any]:
+    """Mean and standard deviation of the numbers to predict, in the training samples."""
+    numbers = whole.read_targets() if whole.sample.is_pair else None
+    if numbers is None or not numbers.is_floating_point() or numbers.dim() != 2:
+        return {}
+    mean, std = standardisation.fit(numbers[rows])
+    return {"target_mean": list(mean), "target_std": list(std)}
 
 
 def _is_picture(table: ArrowRows, name: str, size: int | None) -> bool:
     column = table.columns[name]
     is_bytes = isinstance(column, Lengthy) and column.kind == "bytes"
-    return is_bytes and (table.is_picture(name) or size is not None)
+    return is_bytes and (column.is_picture or size is not None)
 
 
 def _check_lists(table: ArrowRows, sample: Sample) -> None:
     """Refuses lists of several lengths, unless they are padded."""
     for name in () if sample.is_padded else sample.names:
         column = table.columns[name]
-        if isinstance(column, Lengthy) and column.dtype and column.length is None:
+        if isinstance(column, Lengthy) and column.is_list:
             raise errors.DataError(
-                f"{table.files[0].path}: the lists of {name!r} have several lengths; "
-                f"{OF_ONE_LENGTH}"
+                f"{table.files[0].path}: the lists of {name!r} have several lengths; set "
+                "data.collate=padded, or cut lists to one length"
             )
-
-
-def _of_any_length(table: ArrowRows) -> ArrowRows:
-    """The rows with lists of the same length read as any other lists."""
-    return replace(table, columns={
-        name: replace(column, length=None) if isinstance(column, Lengthy) else column
-        for name, column in table.columns.items()
-    })  # fmt: skip
-
-
-def _noun(column: Lengthy) -> str:
-    return str(column.kind) if column.dtype is None else f"lists of {column.dtype}"
 
 
 def _listed(values: Any) -> list[Any]:

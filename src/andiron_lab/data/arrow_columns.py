@@ -1,5 +1,6 @@
-"""Columns of Arrow files: the types that can be read by place, and how their rows are read."""
+"""Columns of Arrow files whose rows are read by place."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,20 +10,11 @@ import torch
 from torch import Tensor
 
 from andiron.data.on_disk.stored import StoredFile
-from andiron_lab.data import spans
-from andiron_lab.data.spans import Places
+from andiron_lab.data import file_pieces
+from andiron_lab.data.file_pieces import Pieces, Places
 
-DTYPES = {
-    "halffloat": torch.float16, "float": torch.float32, "double": torch.float64,
-    "int8": torch.int8, "int16": torch.int16, "int32": torch.int32, "int64": torch.int64,
-    "uint8": torch.uint8, "uint16": torch.uint16, "uint32": torch.uint32,
-}  # fmt: skip
-CONTENTS: dict[str, Callable[[memoryview], bytes | str]] = {
-    "bytes": bytes, "text": lambda content: str(content, "utf-8"),
-}  # fmt: skip
 BITS = 8
 
-Column = Any  # one of the classes below
 Values = Tensor | list[Any]  # of a column: one tensor of all rows, or an entry for each
 
 
@@ -36,42 +28,42 @@ class Rows:
     batches: Places
     within: Places
 
+    def pieces(self, begins: Places, lengths: Places | int) -> Pieces:
+        """A piece of the file of each row."""
+        return file_pieces.read(self.files, self.numbers, begins, lengths)
+
 
 @dataclass(frozen=True)
 class Numbers:
     """A number, or an array of `shape`, in each row; `begins` are the places of record batches."""
 
+    row_bytes: float
     dtype: torch.dtype
     shape: tuple[int, ...]
     begins: Places
+    classes: Sequence[str] | None = None  # the names of the numbers
 
     def read(self, rows: Rows) -> Tensor:
         """The values [number, *shape] of the rows."""
-        length = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        length = math.prod(self.shape) * self.dtype.itemsize
         begins = self.begins[rows.batches] + rows.within * length
-        pieces = spans.read(rows.files, rows.numbers, begins, np.full(len(begins), length))
-        content = torch.from_numpy(pieces.rows(length))
+        content = torch.from_numpy(rows.pieces(begins, length).rows(length))
         return content.view(self.dtype).view(len(begins), *self.shape)
-
-    @property
-    def row_bytes(self) -> float:
-        """The length of a row."""
-        return float(np.prod(self.shape)) * self.dtype.itemsize
 
 
 @dataclass(frozen=True)
 class Booleans:
     """A bit in each row."""
 
+    row_bytes: float
     begins: Places
     dtype = torch.bool
-    shape: tuple[int, ...] = ()
-    row_bytes: float = 1 / BITS
+    classes = None
 
     def read(self, rows: Rows) -> Tensor:
         """The values [number] of the rows."""
         begins = self.begins[rows.batches] + rows.within // BITS
-        content = spans.read(rows.files, rows.numbers, begins, np.ones_like(begins)).rows(1)
+        content = rows.pieces(begins, 1).rows(1)
         return torch.from_numpy(content[:, 0] >> (rows.within % BITS) & 1).bool()
 
 
@@ -79,38 +71,41 @@ class Booleans:
 class Lengthy:
     """Bytes, text, or a list of numbers in each row, between two offsets of `offset_bytes` each.
 
-    `kind` is bytes, text, or the dtype of the numbers. `length` is that of all rows; None if they
-    differ. `begins` are the places of the offsets, `contents` of what they count.
+    `kind` is bytes, text, or the dtype of the numbers. `begins` are the places of the offsets,
+    `contents` of what they count.
     """
 
+    row_bytes: float
     kind: str | torch.dtype
     offset_bytes: int
     begins: Places
     contents: Places
-    row_bytes: float
-    length: int | None = None
+    is_picture: bool = False  # by what datasets says
+    dtype = None
 
     @property
-    def dtype(self) -> torch.dtype | None:
-        """That of the numbers in lists."""
-        return self.kind if isinstance(self.kind, torch.dtype) else None
+    def is_list(self) -> bool:
+        """Whether a row is a list of numbers."""
+        return isinstance(self.kind, torch.dtype)
 
-    def read(self, rows: Rows) -> Values:
-        """The content of each row: bytes, texts, or tensors; one tensor if all have `length`."""
-        size, item = self.offset_bytes, self.dtype.itemsize if self.dtype else 1
+    def read(self, rows: Rows) -> list[Any]:
+        """The content of each row: bytes, a text, or a tensor."""
+        size = self.offset_bytes
         begins = self.begins[rows.batches] + rows.within * size
-        pieces = spans.read(rows.files, rows.numbers, begins, np.full(len(begins), 2 * size))
-        bounds = pieces.rows(2 * size).view(f"<i{size}").astype(np.int64)
-        begins = self.contents[rows.batches] + bounds[:, 0] * item
-        lengths = (bounds[:, 1] - bounds[:, 0]) * item
-        pieces = spans.read(rows.files, rows.numbers, begins, lengths)
-        if self.dtype is None:
-            return [*map(CONTENTS[str(self.kind)], pieces.views(lengths))]
-        if self.length is not None and (lengths == self.length * item).all():
-            content = torch.from_numpy(pieces.rows(self.length * item))
-            return content.view(self.dtype).view(len(begins), self.length)
-        return [
-            torch.frombuffer(bytearray(view), dtype=self.dtype) if len(view)
-            else torch.empty(0, dtype=self.dtype)
-            for view in pieces.views(lengths)
-        ]  # fmt: skip
+        bounds = rows.pieces(begins, 2 * size).rows(2 * size).view(f"<i{size}").astype(np.int64)
+        bounds *= self.kind.itemsize if isinstance(self.kind, torch.dtype) else 1
+        begins, lengths = self.contents[rows.batches] + bounds[:, 0], np.diff(bounds)[:, 0]
+        pieces = rows.pieces(begins, lengths).arrays(lengths)
+        return [*map(self._value, pieces)]
+
+    @property
+    def _value(self) -> Callable[[np.ndarray], Any]:
+        if isinstance(self.kind, torch.dtype):
+            dtype = torch.empty(0, dtype=self.kind).numpy().dtype
+            return lambda content: torch.from_numpy(content.copy().view(dtype))
+        if self.kind == "text":
+            return lambda content: content.tobytes().decode()
+        return np.ndarray.tobytes
+
+
+Column = Numbers | Booleans | Lengthy

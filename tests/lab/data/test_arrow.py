@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import json
 import os
 
 import pytest
@@ -210,12 +211,26 @@ def test_a_file_that_shrinks_or_changes_ends_the_reading_with_its_name(tmp_path)
     assert not lacking("rows.arrow: changed while a run reads it", shrunk)
 
 
-def test_a_list_of_another_length_is_named_by_the_batch_that_has_it(tmp_path):
-    tokens = pa.array([[1, 2]] * 500 + [[1], [1, 2, 3]] + [[1, 2]] * 198)
-    path = arrow_made.write(tmp_path / "rows.arrow", arrow_made.table(tokens=tokens))
-    train = arrow(path=str(path), inputs="tokens", targets="label", split="in_order").train
-    message = message_of(errors.DataError, train.__getitems__, [499, 500])
-    assert not lacking("rows.arrow:500 ... 'tokens' has not 2 numbers", message)
+NAMED = {"label": {"_type": "ClassLabel", "names": ["warm", "mild", "cold"]}}
+OTHERS = {
+    "names": ({}, NAMED, "rows.arrow ... 'label' has other categories"),
+    "classes": ({"label": pa.array([5, 0] * 350)}, {}, "'label' has whole numbers from 0 to 5"),
+    "a type": ({"x": pa.array([[1.0]] * 700)}, {}, "'x' has type list ... in the first file"),
+    "a length": ({"tokens": pa.array([[1]] * 700)}, {}, "'tokens' have several lengths ... padded"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_a_part_of_other_columns_or_classes_is_refused(tmp_path, case):
+    changed, features, words = OTHERS[case]
+    train = arrow_made.table() if features else arrow_made.table().replace_schema_metadata(None)
+    arrow_made.write(tmp_path / "train" / "rows.arrow", train)
+    said = json.dumps({"info": {"features": features}}).encode()
+    test = arrow_made.table(**changed).replace_schema_metadata({b"huggingface": said})
+    arrow_made.write(tmp_path / "test" / "rows.arrow", test)
+    options = {"path": str(tmp_path), "inputs": ["x", "tokens"], "targets": "label"}
+    message = message_of(errors.DataError, arrow, **options)
+    assert not lacking(words, message), message
 
 
 def test_the_checksum_of_large_files_covers_sizes_ends_and_spans(tmp_path, monkeypatch):
