@@ -17,7 +17,7 @@ from andiron.data.on_disk.stored import StoredArray, StoredFile
 from andiron_lab.data.mixture import mixture
 from andiron_lab.data.shard_files import DTYPES, Shard, Shards
 from andiron_lab.data.token_windows import (
-    DocumentIndex, DocumentWindows, PackedWindows, TokenReader, TokenWindows,
+    DocumentWindows, PackedWindows, TokenReader, TokenWindows,
 )  # fmt: skip
 
 TOKENS, LENGTH, BATCH, BATCHES = 200_000_000, 1025, 16, 400
@@ -49,12 +49,12 @@ def token_shards(folder):
         StoredArray(files[1], "ends", 0, torch.int64, (len(ends),)),
     )
     reader = TokenReader(Shards([shard], "", vocabulary_size=50_000))
-    packed = TokenWindows(reader, PackedWindows(0, TOKENS, LENGTH, LENGTH - 1), LENGTH, 0)
+    packed = TokenWindows(reader, PackedWindows(LENGTH, LENGTH - 1), 0, TOKENS)
     report("shards, packed", packed)
     begin = time.process_time()
-    index = DocumentIndex(reader, LENGTH, LENGTH - 1)
+    documents = DocumentWindows(reader, LENGTH, LENGTH - 1)
     print(f"index of {len(ends):,} documents: {time.process_time() - begin:.3f} CPU s")
-    apart = TokenWindows(reader, DocumentWindows(index, 0, TOKENS), LENGTH, 0)
+    apart = TokenWindows(reader, documents, 0, TOKENS)
     report("shards, documents apart", apart)
     mapped = np.memmap(folder / "0.bin", np.uint16, "r")
     begin = time.process_time()

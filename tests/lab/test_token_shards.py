@@ -77,8 +77,8 @@ def test_packed_windows_are_slices_of_all_tokens(folder, tokenizer):
     whole = torch.tensor(sum(documents_in(tokenizer), []))
     splits = load(folder, stride=3)
     for begin, end, part in zip(
-        [0, splits.valid.windows.begin, splits.test.windows.begin],
-        [splits.valid.windows.begin, splits.test.windows.begin, len(whole)],
+        [0, splits.valid.begin, splits.test.begin],
+        [splits.valid.begin, splits.test.begin, len(whole)],
         (splits.train, splits.valid, splits.test), strict=True,
     ):  # fmt: skip
         expected = whole[begin:end].unfold(0, 8, 3)

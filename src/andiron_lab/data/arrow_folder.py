@@ -1,7 +1,6 @@
 """The Arrow files of a folder, by the part of the data that they hold."""
 
 from pathlib import Path
-from typing import Any
 
 from andiron import errors
 from andiron.data.on_disk.train_valid_test import PARTS, part_of
@@ -18,18 +17,16 @@ def parts_in(path: Path) -> Parts:
 
     Raises: DataError if there are none.
     """
-    below = sorted(folder for folder in path.glob("*") if folder.is_dir())
-    named = {folder: part_of(folder.name) for folder in below if files_in(folder)}
     parts = Parts()
-    for folder, part in named.items():
-        if part in parts:
+    for folder in sorted(entry for entry in path.glob("*") if entry.is_dir()):
+        part, own = part_of(folder.name), files_in(folder)
+        if part in parts and own:
             raise errors.DataError(f"{folder}: another folder is {part} too; rename one of them")
-        if part is not None:
-            parts[part] = files_in(folder)
-    own = files_in(path)
-    if "train" not in parts and own:
-        return {"train": own}
+        if part is not None and own:
+            parts[part] = own
     if "train" not in parts:
+        parts = {"train": files_in(path)}
+    if not parts["train"]:
         raise errors.DataError(
             f"{path}: has no files {', '.join(f'*{ending}' for ending in ENDINGS)}, and no folder "
             f"train/ with such files; name a file, or a folder of datasets.save_to_disk"
@@ -44,28 +41,19 @@ def files_in(path: Path) -> list[Path]:
     """
     if path.is_file():
         return [path]
-    state = _state(path / STATE)
+    if not (path / STATE).is_file():
+        return sorted(file for file in path.glob("*") if file.suffix in ENDINGS)
+    try:
+        state = files.read_json(path / STATE)
+        names = [Path(entry["filename"]).name for entry in state["_data_files"]]
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise errors.DataError(
+            f"{path / STATE}: is no state of datasets ({errors.first_line(error)}); restore it, or "
+            "remove it, so that all files of the folder are read in the order of their names"
+        ) from error
     if any(state.get(name) for name in MAPPINGS):
         raise errors.DataError(
             f"{path}: its rows are listed in a file of indices; write it again, by datasets: "
             "load_from_disk(...).flatten_indices().save_to_disk(...)"
         )
-    listed = state.get("_data_files")
-    if isinstance(listed, list):
-        return [path / Path(str(entry["filename"])).name for entry in listed]
-    return sorted(file for file in path.glob("*") if file.suffix in ENDINGS)
-
-
-def _state(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    try:
-        state = files.read_json(path)
-        if not all(isinstance(entry["filename"], str) for entry in state["_data_files"]):
-            raise ValueError("names of its files are no texts")
-    except (ValueError, KeyError, TypeError, OSError) as error:
-        raise errors.DataError(
-            f"{path}: is no state of datasets ({errors.first_line(error)}); restore it, or remove "
-            "it, so that all files of the folder are read in the order of their names"
-        ) from error
-    return dict(state)
+    return [path / name for name in names]

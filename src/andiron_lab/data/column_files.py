@@ -2,11 +2,8 @@
 
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import polars
-from jaxtyping import Int, Shaped
 
 from andiron import errors
 from andiron.data.on_disk.columns import Workspace
@@ -67,19 +64,3 @@ def workspace_in(folder: Path, columns: ColumnFiles) -> Workspace:
         return polars.scan_parquet(paths, glob=False) if paths else texts
 
     return Workspace(columns=columns, limit=float("inf"), source=source, staged=staged)
-
-
-class EncodedColumn:
-    """The numbers or codes of a column in a file, in place of an array in memory."""
-
-    def __init__(self, path: Path, values: Shaped[np.ndarray, " rows"]):
-        self._path, self.dtype, self._size = path, values.dtype, len(values)
-        values.tofile(path)
-
-    def __getitem__(self, rows: Int[np.ndarray, " number"] | slice) -> Any:
-        """The values at `rows`, which are close together: all between them are read."""
-        if isinstance(rows, slice):
-            rows = np.arange(self._size)[rows]
-        first, last = int(rows.min()), int(rows.max())
-        offset, number = first * self.dtype.itemsize, last - first + 1
-        return np.fromfile(self._path, self.dtype, number, offset=offset)[rows - first]

@@ -12,7 +12,6 @@ the same number of samples, its share rounded to a whole one, in an order that i
 """
 
 import functools
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -55,17 +54,14 @@ class Shares:
         """The part that has the sample at each of `places`, and its number in that part."""
         owners, ranks = torch.empty_like(places), torch.empty_like(places)
         stretches = _stretches(self.counts, seed)
-        ends = [*(stretch.begin for stretch in stretches[1:]), math.inf]
-        for stretch, end in zip(stretches, ends, strict=True):
-            blocks = (places - stretch.begin) // PLACES
-            is_here = (places >= stretch.begin) & (places < end)
-            for block in {*blocks[is_here].tolist()}:
-                chosen = is_here & (blocks == block)
-                own, earlier = _block(stretch, block, seed)
-                inside = places[chosen] - stretch.begin - block * PLACES
-                before = torch.tensor(stretch.before) + block * torch.tensor(stretch.counts)
-                owners[chosen] = own[inside]
-                ranks[chosen] = before[own[inside]] + earlier[inside]
+        begins = torch.tensor([stretch.begin for stretch in stretches])
+        stretch_of = torch.searchsorted(begins, places, right=True) - 1
+        offsets = places - begins[stretch_of]
+        blocks, inside = offsets // PLACES, offsets % PLACES
+        for number, block in {*zip(stretch_of.tolist(), blocks.tolist(), strict=True)}:
+            chosen = (stretch_of == number) & (blocks == block)
+            own, rank = _block(stretches[number], block, seed)
+            owners[chosen], ranks[chosen] = own[inside[chosen]], rank[inside[chosen]]
         return owners, ranks
 
 
@@ -104,20 +100,23 @@ def _before(stretch: Stretch, end: int, seed: int) -> Counts:
     """The samples of each part at the places before `end`, in or after the stretch."""
     block, places = divmod(end - stretch.begin, PLACES)
     owners, _ = _block(stretch, block, seed)
-    rest = torch.bincount(owners[:places], minlength=len(stretch.counts)).tolist()
-    parts = zip(stretch.before, stretch.counts, rest, strict=True)
-    return tuple(before + block * count + last for before, count, last in parts)
+    rest = torch.bincount(owners[:places], minlength=len(stretch.counts))
+    return tuple((_before_block(stretch, block) + rest).tolist())
+
+
+def _before_block(stretch: Stretch, block: int) -> Int[Tensor, " parts"]:
+    return torch.tensor(stretch.before) + block * torch.tensor(stretch.counts)
 
 
 @functools.lru_cache(maxsize=8)
 def _block(stretch: Stretch, block: int, seed: int) -> tuple[Owners, Ranks]:
-    """The part at each place of a block, and how many of it are at earlier places of the block."""
+    """The part that has the sample at each place of a block, and its number in that part."""
     generator = randomness.stream(seed, "mixture", stretch.begin, block)
-    parts = torch.arange(len(stretch.counts))
-    sorted_owners = parts.repeat_interleave(torch.tensor(stretch.counts))
+    counts = torch.tensor(stretch.counts)
+    sorted_owners = torch.arange(len(counts)).repeat_interleave(counts)
     owners = sorted_owners[torch.randperm(PLACES, generator=generator)]
     by_part = owners.argsort(stable=True)
-    begins = torch.tensor([0, *itertools.accumulate(stretch.counts)])
-    earlier = torch.empty_like(owners)
-    earlier[by_part] = torch.arange(PLACES) - begins[owners[by_part]]
-    return owners, earlier
+    first = _before_block(stretch, block) - counts.cumsum(0) + counts
+    ranks = torch.empty_like(owners)
+    ranks[by_part] = torch.arange(PLACES) + first[owners[by_part]]
+    return owners, ranks

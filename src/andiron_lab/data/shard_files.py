@@ -18,7 +18,7 @@ from andiron import errors
 from andiron.data.on_disk.stored import StoredArray, StoredFile
 from andiron.data.splitting import fingerprint
 from andiron.disk import files
-from andiron_lab.data import large_file
+from andiron_lab.data import large_file, tokenizer_texts
 
 MANIFEST, TOKENIZER = "manifest.json", "tokenizer.json"
 DTYPES = {"uint16": torch.uint16, "uint32": torch.uint32}
@@ -74,7 +74,7 @@ class Shards:
     fingerprint: str
     vocabulary_size: int | None = None
     end: int | None = None
-    tokenizer: Mapping[str, str] | None = None  # facts: its path and SHA-256
+    tokenizer: Mapping[str, str] | None = None  # its `tokenizer_texts.record_of`
 
 
 def of_path(path: Path, dtype: str = "uint16") -> Shards:
@@ -85,20 +85,16 @@ def of_path(path: Path, dtype: str = "uint16") -> Shards:
     if not path.is_dir():
         return _of_file(path, dtype)
     if not (path / MANIFEST).exists():
-        plain = ", ".join(sorted(file.name for file in path.glob("*.bin"))[:5])
-        remedy = f"name one of its files ({plain})" if plain else "write it with andiron tokenize"
         raise errors.DataError(
-            f"{path}: has no {MANIFEST}, so it is no whole folder of shards; {remedy}"
+            f"{path}: has no {MANIFEST}, so it is no whole folder of shards; write it with andiron "
+            "tokenize, or name a plain file of tokens"
         )
     manifest, checksum = read_manifest(path)
     dtype, shards = manifest.dtype, list[Shard]()
     for entry in manifest.shards:
         tokens = _array(path / entry.tokens, DTYPES[dtype], entry.num_tokens)
         shards.append(Shard(tokens, _array(path / entry.ends, torch.int64, entry.num_documents)))
-    tokenizer = {
-        "tokenizer_path": str((path / TOKENIZER).absolute()),
-        "tokenizer_sha256": manifest.tokenizer_sha256,
-    }
+    tokenizer = tokenizer_texts.record_of(path / TOKENIZER, manifest.tokenizer_sha256)
     return Shards(shards, checksum, manifest.vocabulary_size, manifest.end, tokenizer)
 
 

@@ -5,13 +5,14 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from andiron import errors
+from andiron.data.splitting import fingerprint
 from andiron.disk import files
 from andiron_lab.data import tokenizer_texts
 from andiron_lab.data.shard_files import MANIFEST, TOKENIZER, DType, Manifest, ShardEntry
@@ -22,51 +23,6 @@ MOST_DOCUMENT_BYTES = 2**28
 CHUNK_BYTES = 2**20
 ENDS = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>", "[SEP]")
 LINES = (".jsonl", ".ndjson")
-
-
-@dataclass
-class ShardWriter:
-    """Writes documents to shards in a folder; whole documents, one shard after the other."""
-
-    folder: Path
-    dtype: DType
-    shard_tokens: int
-    entries: list[ShardEntry] = field(default_factory=list)
-    _tokens: list[Any] = field(default_factory=list)
-    _files: list[tuple[BinaryIO, Any]] = field(default_factory=list)
-    _sizes: list[int] = field(default_factory=lambda: [0, 0])
-
-    def add(self, tokens: Sequence[int]) -> None:
-        """Adds a document; begins a shard if this one would have more than `shard_tokens`."""
-        if self._files and self._sizes[0] + len(tokens) > self.shard_tokens:
-            self.finish()
-        if not self._files:
-            number = f"{len(self.entries):05}"
-            names = self.folder / f"{number}.bin", self.folder / f"{number}.ends.bin"
-            self._files = [(path.open("xb"), hashlib.sha256()) for path in names]
-            self._sizes = [0, 0]
-        self._sizes = [self._sizes[0] + len(tokens), self._sizes[1] + 1]
-        end = np.array([self._sizes[0]], "<i8")
-        document = np.asarray(tokens, f"<u{np.dtype(self.dtype).itemsize}")
-        for (file, digest), content in zip(self._files, (document, end), strict=True):
-            file.write(content.tobytes())
-            digest.update(content.tobytes())
-
-    def finish(self) -> None:
-        """Ends the shard, if one is begun."""
-        if not self._files:
-            return
-        for file, _ in self._files:
-            file.flush()
-            os.fsync(file.fileno())
-            file.close()
-        (tokens, tokens_digest), (ends, ends_digest) = self._files
-        self.entries.append(ShardEntry(
-            tokens=Path(tokens.name).name, num_tokens=self._sizes[0],
-            tokens_sha256=tokens_digest.hexdigest(), ends=Path(ends.name).name,
-            num_documents=self._sizes[1], ends_sha256=ends_digest.hexdigest(),
-        ))  # fmt: skip
-        self._files = []
 
 
 def tokenize(
@@ -99,25 +55,54 @@ def tokenize(
         raise errors.OutputError(f"{folder}: exists already; name another folder") from error
     try:
         files.write(folder / TOKENIZER, content)
-        writer, records = ShardWriter(folder, dtype, shard_tokens), list[dict[str, Any]]()
-        for path in sources:
-            digest, number = hashlib.sha256(), 0
-            for batch in _batches(_documents(path, digest, field, separator)):
-                for encoding in model.encode_batch(batch, add_special_tokens=False):
-                    writer.add(encoding.ids if end_token is None else [*encoding.ids, end_token])
-                number += len(batch)
-            records.append({"path": str(path), "documents": number, "sha256": digest.hexdigest()})
-        writer.finish()
+        numbers = [0] * len(sources)
+
+        def documents() -> Iterator[list[int]]:
+            ends = [] if end_token is None else [end_token]
+            for place, path in enumerate(sources):
+                for batch in _batches(_documents(path, field, separator)):
+                    numbers[place] += len(batch)
+                    for encoding in model.encode_batch(batch, add_special_tokens=False):
+                        yield encoding.ids + ends
+
         manifest = Manifest(
             format="andiron token shards 1", dtype=dtype, vocabulary_size=size, end=end_token,
             tokenizer=named, tokenizer_sha256=hashlib.sha256(content).hexdigest(),
-            shards=writer.entries, sources=records,
+            shards=_write_shards(documents(), folder, dtype, shard_tokens),
+            sources=[
+                {"path": str(path), "documents": number, "sha256": fingerprint.of_file(path)}
+                for path, number in zip(sources, numbers, strict=True)
+            ],
         )  # fmt: skip
         files.write_json(folder / MANIFEST, asdict(manifest))
     except BaseException:  # a missing source, or Ctrl-C: half a folder is of no use
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return manifest
+
+
+def _write_shards(
+    documents: Iterator[list[int]], folder: Path, dtype: DType, shard_tokens: int
+) -> list[ShardEntry]:
+    """Writes whole documents to shards of at most `shard_tokens`, or of one longer document."""
+    entries, document = list[ShardEntry](), next(documents, None)
+    while document is not None:
+        name = f"{len(entries):05}"
+        paths, size, number = (folder / f"{name}.bin", folder / f"{name}.ends.bin"), 0, 0
+        with paths[0].open("xb") as tokens, paths[1].open("xb") as ends:
+            while document is not None and (not number or size + len(document) <= shard_tokens):
+                size, number = size + len(document), number + 1
+                tokens.write(np.array(document, np.dtype(dtype).newbyteorder("<")).tobytes())
+                ends.write(np.array(size, "<i8").tobytes())
+                document = next(documents, None)
+            for file in (tokens, ends):
+                file.flush()
+                os.fsync(file.fileno())
+        entries.append(ShardEntry(
+            tokens=paths[0].name, num_tokens=size, tokens_sha256=fingerprint.of_file(paths[0]),
+            ends=paths[1].name, num_documents=number, ends_sha256=fingerprint.of_file(paths[1]),
+        ))  # fmt: skip
+    return entries
 
 
 def _tokenizer(name: str) -> tuple[str, bytes, Any]:
@@ -151,12 +136,12 @@ def _end(model: Any, named: str | None) -> int | None:
     return token
 
 
-def _documents(path: Path, digest: Any, field: str, separator: str | None) -> Iterator[str]:
-    """The documents of a file, of which all bytes are added to `digest`."""
+def _documents(path: Path, field: str, separator: str | None) -> Iterator[str]:
+    """The documents of a file."""
     is_lines = path.suffix in LINES
     mark = b"\n" if is_lines else (separator or "").encode()
     try:
-        for number, piece in enumerate(_split(path, digest, mark)):
+        for number, piece in enumerate(_split(path, mark)):
             if is_lines:
                 if piece.strip():
                     yield _field(path, number + 1, piece, field)
@@ -171,12 +156,11 @@ def _documents(path: Path, digest: Any, field: str, separator: str | None) -> It
         raise errors.DataError(f"{path}: cannot be read ({error})") from error
 
 
-def _split(path: Path, digest: Any, mark: bytes) -> Iterator[bytes]:
+def _split(path: Path, mark: bytes) -> Iterator[bytes]:
     """The content of a file between marks; whole without a mark."""
     rest = b""
     with files.opened(path) as file:
         while chunk := file.read(CHUNK_BYTES):
-            digest.update(chunk)
             *pieces, rest = (rest + chunk).split(mark) if mark else (rest + chunk,)
             yield from pieces
             if len(rest) > MOST_DOCUMENT_BYTES:

@@ -12,8 +12,9 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,16 +25,16 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.data.batchers import ArrayBatcher
-from andiron.data.dataset import Dataset
+from andiron.data.dataset import Dataset, Indices, RawBatch, WeightedBatch
 from andiron.data.on_disk import csv_file, stored, table_encoding, table_splits
 from andiron.data.on_disk.columns import Columns, Reading
+from andiron.data.on_disk.stored import StoredArray
 from andiron.data.on_disk.table_encoding import CHUNK_ROWS, EncodedTable, TableEncoding
 from andiron.data.splitting import fingerprint
 from andiron.disk import files, guarded_folders
 from andiron.plain.long_loops import watched
 from andiron.serialization import safetensors_codec
-from andiron_lab.data.column_files import ColumnFiles, EncodedColumn, workspace_in
-from andiron_lab.data.stored_rows import StoredRows
+from andiron_lab.data.column_files import ColumnFiles, workspace_in
 
 VERSION = 1  # of the conversion; each version has its own folders
 FOLDER = ".andiron"  # beside the table
@@ -52,17 +53,35 @@ def of_file(path: Path, checksum: str, cache: str | None) -> tuple[Callable[...,
     root = Path(cache) if cache else path.absolute().parent / FOLDER
 
     def read(source: Path, **options: Any) -> Columns:
-        key = _key(VERSION, checksum, options)
-        folder = root / f"table-{key}"
-        if not (folder / NOTE).is_file():
-            with _converting(root) as unfinished:
-                if not (folder / NOTE).is_file():  # another process wrote it meanwhile
-                    log.info("%s: converting it once, into %s", path, folder)
-                    _write_columns(source, options, unfinished / folder.name)
-                    (unfinished / folder.name).rename(folder)
+        folder = root / f"table-{_key(VERSION, checksum, options)}"
+
+        def write(unfinished: Path) -> None:
+            log.info("%s: converting it once, into %s", path, folder)
+            _write_columns(source, options, unfinished)
+
+        _make(folder, root, write)
         return _columns(source, folder, options)
 
     return read, _prepared
+
+
+@dataclass(frozen=True, eq=False)
+class StoredRows:
+    """The samples at `rows` of `inputs`, with their targets and, if given, weights."""
+
+    inputs: StoredArray
+    rows: Tensor
+    targets: Tensor
+    weights: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitems__(self, indices: Indices) -> RawBatch | WeightedBatch:
+        """The samples at `indices`, in this order. Raises: DataError if the file cannot be read."""
+        chosen = torch.as_tensor(indices)
+        raw = RawBatch(self.inputs.read(self.rows[chosen]), self.targets[chosen])
+        return raw if self.weights is None else WeightedBatch(*raw, self.weights[chosen])
 
 
 def _prepared(
@@ -70,28 +89,24 @@ def _prepared(
 ) -> tuple[TableEncoding, ArrayBatcher, Callable[..., Dataset]]:
     """The inputs of the table in a file, learned from `rows`; as `table_splits.in_memory`."""
     columns: Any = table.frame
-    folder, key = columns.folder, _key(fingerprint.of_tensors(rows), learned)
-    inputs, note = folder / f"inputs-{key}.safetensors", folder / f"inputs-{key}.json"
-    if not note.is_file():
-        with _converting(folder.parent) as unfinished:
-            if not note.is_file():
-                encoded = _encoded(table, table_encoding.fitted(table, rows, **learned), unfinished)
-                encoded, batcher = table_splits.standardised(encoded, rows, table.source)
-                _write_inputs(encoded, len(table), unfinished / inputs.name, table.source)
-                (unfinished / inputs.name).rename(inputs)
-                learnt = {"mean": batcher.mean, "std": batcher.std, **encoded.encoding.facts}
-                files.write_json(note, {"columns": [*table.kinds], **learnt})
+    key = _key(fingerprint.of_tensors(rows), learned)
+    inputs, note = (columns.folder / f"inputs-{key}.{kind}" for kind in ("safetensors", "json"))
+
+    def write(unfinished: Path) -> None:
+        encoded = _encoded(table, table_encoding.fitted(table, rows, **learned), unfinished.parent)
+        encoded, batcher = table_splits.standardised(encoded, rows, table.source)
+        _write_inputs(encoded, len(table), unfinished, table.source)
+        learnt = {"mean": batcher.mean, "std": batcher.std, **encoded.encoding.facts}
+        files.write_json(note, {"columns": [*table.kinds], **learnt})
+
+    _make(inputs, columns.folder.parent, write)
     facts = files.read_json(note, safetensors_codec.MAX_HEADER_BYTES)
-    array = stored.arrays_in(inputs)["inputs"]
-
-    def dataset(chosen: Tensor, targets: Tensor, weights: Tensor | None) -> StoredRows:
-        return StoredRows(array, chosen, targets, weights)
-
     missing = "refuse" if learned["missing"] == "drop" else learned["missing"]
     given: dict[str, Any] = {"missing": missing}  # as given: 7, not 7.0
     given["missing_values"] = table.reading.missing_values
     encoding = dataclasses.replace(TableEncoding.of_facts(facts), **given)
-    return encoding, ArrayBatcher(tuple(facts["mean"]), tuple(facts["std"])), dataset
+    batcher = ArrayBatcher(tuple(facts["mean"]), tuple(facts["std"]))
+    return encoding, batcher, partial(StoredRows, stored.arrays_in(inputs)["inputs"])
 
 
 def _key(*parts: Any) -> str:
@@ -102,14 +117,16 @@ def _key(*parts: Any) -> str:
     return fingerprint.of_texts(json.dumps(parts, default=plain, sort_keys=True))[:16]
 
 
-@contextmanager
-def _converting(root: Path) -> Iterator[Path]:
-    """A folder in `root` for what is not whole yet; one process at a time has one.
+def _make(path: Path, root: Path, write: Callable[[Path], None]) -> None:
+    """Writes `path` in `root` if it is not there; one process at a time, others wait.
 
-    Raises: DataError if it cannot be written to.
+    `write` gets the path of a file or folder that is renamed once it is whole.
+    Raises: DataError if it cannot be written.
     """
     import fcntl  # Windows has none
 
+    if path.exists():
+        return
     try:
         guarded_folders.check_writing(root)
         root.mkdir(parents=True, exist_ok=True)
@@ -118,7 +135,9 @@ def _converting(root: Path) -> Iterator[Path]:
             for killed in root.glob(f"{UNFINISHED}*"):
                 shutil.rmtree(killed)
             with TemporaryDirectory(prefix=UNFINISHED, dir=root) as unfinished:
-                yield Path(unfinished)
+                if not path.exists():
+                    write(Path(unfinished) / path.name)
+                    (Path(unfinished) / path.name).rename(path)
     except OSError as error:
         raise errors.DataError(
             f"{root}: cannot be written to ({error.strerror}), and data.in_memory=false keeps the "
@@ -146,7 +165,7 @@ def _columns(source: Path, folder: Path, options: dict[str, Any]) -> Columns:
     note = files.read_json(folder / NOTE, safetensors_codec.MAX_HEADER_BYTES)
     columns = ColumnFiles(folder, note.pop("columns"))
     kept = {**ColumnFiles(folder, options["kept"], KEPT)}
-    lines = np.lib.format.open_memmap(folder / LINES, mode="r")
+    lines = np.load(folder / LINES, mmap_mode="r")
     return Columns(str(source), columns, reading=options["reading"], kept=kept, lines=lines, **note)
 
 
@@ -154,8 +173,9 @@ def _encoded(table: Columns, encoding: TableEncoding, folder: Path) -> EncodedTa
     """The table's columns as numbers and codes, in files of `folder`."""
     columns = []
     for place, column in enumerate(watched(encoding.columns, f"{table.source}: encoded columns")):
-        values = column.encoded(table.column(column.column))
-        columns.append(EncodedColumn(folder / f"encoded-{place}", values))
+        path = folder / f"encoded-{place}.npy"
+        np.save(path, column.encoded(table.column(column.column)))
+        columns.append(np.load(path, mmap_mode="r"))
     return EncodedTable(encoding, columns)
 
 

@@ -2,23 +2,20 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from andiron import errors
 from andiron.data.dataset import Dataset
 from andiron.data.on_disk.text_file import EVALUATION_TOKENS, TextBatcher
-from andiron.data.splitting import splits
+from andiron.data.splitting import fingerprint, splits
 from andiron.ranges import Count, Proportion, SetName, Validation
 from andiron.recording import keep_arguments
 from andiron_lab.data import shard_files, tokenizer_texts
 from andiron_lab.data.shard_files import Shards
 from andiron_lab.data.token_windows import (
-    DocumentIndex, DocumentWindows, PackedWindows, TokenReader, TokenWindows,
+    DocumentWindows, PackedWindows, TokenReader, TokenWindows,
 )  # fmt: skip
-
-Part = Callable[[int, int], Dataset]
 
 
 @keep_arguments
@@ -44,29 +41,32 @@ def token_shards(
     Raises: DataError if a file is missing or another than recorded, a part is too short for a
     window, or a further set has another tokenizer.
     """
-    step = context_length if stride is None else stride
-    shards = _known(shard_files.of_path(Path(path), dtype), path, tokenizer)
-    part, begin_of_document, size = _windows(shards, documents, context_length, step)
-    bounds = _bounds(size, valid, test, begin_of_document)
+    length, step = context_length + 1, stride or context_length
+
+    def read(source: str) -> tuple[Shards, TokenWindows]:
+        shards = _known(shard_files.of_path(Path(source), dtype), source, tokenizer)
+        reader, windows = TokenReader(shards), PackedWindows(length, step)
+        cut = windows if documents == "packed" else DocumentWindows(reader, length, step)
+        return shards, TokenWindows(reader, cut, 0, len(reader), shards.end or 0)
+
+    def read_set(other: str) -> tuple[Dataset, str]:
+        theirs, further = read(other)
+        if _sha256(theirs) != _sha256(shards):
+            raise errors.DataError(
+                f"{other}: has the tokens of another tokenizer than {path}; write it with the same"
+            )
+        return _checked(further, other), theirs.fingerprint
+
+    shards, whole = read(path)
     made = splits.of_parts(
-        lambda span: _checked(part(*span), span, path, context_length),
-        bounds,
+        lambda span: _checked(whole.between(*span), path),
+        _bounds(whole.end, valid, test, whole.windows.begin_of),
         name=Path(path).name,
         batcher=TextBatcher(),
         facts=_facts(shards, context_length),
         fingerprint=shards.fingerprint,
         evaluation_batch_size=min(256, max(1, EVALUATION_TOKENS // context_length)),
     )
-
-    def read_set(other: str) -> tuple[Dataset, str]:
-        theirs = _known(shard_files.of_path(Path(other), dtype), other, tokenizer)
-        if _sha256(theirs) != _sha256(shards):
-            raise errors.DataError(
-                f"{other}: has the tokens of another tokenizer than {path}; write it with the same"
-            )
-        further, _, number = _windows(theirs, documents, context_length, step)
-        return _checked(further(0, number), (0, number), other, context_length), theirs.fingerprint
-
     return splits.with_sets(made, valid_sets, read_set)
 
 
@@ -80,48 +80,31 @@ def _known(shards: Shards, path: str, tokenizer: str | None) -> Shards:
         )
     if tokenizer is None:
         return shards
-    record = tokenizer_texts.record_of(Path(tokenizer))
+    file = Path(tokenizer)
+    record = tokenizer_texts.record_of(file, fingerprint.of_file(file))
     size = len(tokenizer_texts.of_record(record))
     return replace(shards, vocabulary_size=size, tokenizer=record)
 
 
-def _windows(
-    shards: Shards, documents: str, context_length: int, stride: int
-) -> tuple[Part, Callable[[int], int], int]:
-    """A part of the data by its places, where one may begin, and the number of tokens."""
-    reader, length = TokenReader(shards), context_length + 1
-    made = partial(TokenWindows, reader, length=length, filler=shards.end or 0)
-    if documents == "packed":
-        return (
-            lambda begin, end: made(PackedWindows(begin, end, length, stride)),
-            lambda place: place, len(reader),
-        )  # fmt: skip
-    index = DocumentIndex(reader, length, stride)
-    apart = partial(DocumentWindows, index)
-    return lambda begin, end: made(apart(begin, end)), index.begin_of_document, len(reader)
-
-
 def _bounds(
-    size: int, valid: Validation, test: float, begin_of_document: Callable[[int], int]
+    size: int, valid: Validation, test: float, begin_of: Callable[[int], int]
 ) -> list[tuple[int, int]]:
     """The (begin, end) of the training, validation and test tokens."""
     cut = size - round(size * test)
-    first_test = first_valid = begin_of_document(cut) if cut < size else size
+    first_test = first_valid = begin_of(cut)
     validates = held_out = first_test, size
     if valid != "test":
-        first_valid = begin_of_document(max(cut - round(size * float(valid)), 0))
+        first_valid = begin_of(max(cut - round(size * float(valid)), 0))
         validates = first_valid, first_test
     return [(0, first_valid), validates, held_out]
 
 
-def _checked(
-    part: Dataset, span: tuple[int, int], path: str, context_length: int
-) -> Dataset:
+def _checked(part: TokenWindows, path: str) -> Dataset:
     if not len(part):
         raise errors.DataError(
-            f"{path}: a part of {span[1] - span[0]} tokens (from {span[0]} on) has no window of "
-            f"data.context_length={context_length} and the token after it; shorten it, choose "
-            "other fractions data.valid and data.test, or give more text"
+            f"{path}: a part of {part.end - part.begin} tokens (from {part.begin} on) has no "
+            f"window of data.context_length={part.windows.length - 1} and the token after it; "
+            "shorten it, choose other fractions data.valid and data.test, or give more text"
         )
     return part
 

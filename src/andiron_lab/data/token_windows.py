@@ -41,8 +41,8 @@ class TokenReader:
     def __len__(self) -> int:
         return self.begins[-1]
 
-    def read(self, windows: Sequence[Window], length: int, filler: int) -> Rows:
-        """The tokens of each window; a shorter one than `length` ends with `filler`.
+    def read(self, windows: Sequence[Window], length: int) -> Rows:
+        """The tokens of each window; a shorter one than `length` ends with zeros.
 
         Raises: DataError for a token outside the vocabulary, or a file that has changed.
         """
@@ -52,9 +52,6 @@ class TokenReader:
             begin = number * row_bytes
             self._read_into(buffer[begin : begin + window.length * content.itemsize], window)
         rows = content.long().view(-1, length)
-        for row, window in zip(rows, windows, strict=True):
-            if window.length < length:
-                row[window.length :] = filler
         largest = int(rows.max()) if len(rows) else 0
         if self.vocabulary_size is not None and largest >= self.vocabulary_size:
             raise errors.DataError(
@@ -77,22 +74,25 @@ class TokenReader:
 
 @dataclass(frozen=True)
 class PackedWindows:
-    """Windows of `length` tokens `stride` apart in [begin, end), whatever documents they cross."""
+    """Windows of `length` tokens `stride` apart, whatever documents they cross.
 
-    begin: int
-    end: int
+    The number of a window is the place of its first token.
+    """
+
     length: int
     stride: int
 
-    def __len__(self) -> int:
-        return len(self._starts())
+    def begin_of(self, place: int) -> int:
+        """Where a part may begin that should have the token at `place`."""
+        return place
 
-    def at(self, index: int) -> Window:
-        """The window of sample `index`."""
-        return Window(self._starts()[index], self.length)
+    def numbers(self, begin: int, end: int) -> range:
+        """The numbers of the windows of the tokens in [begin, end)."""
+        return range(begin, end - self.length + 1, self.stride)
 
-    def _starts(self) -> range:
-        return range(self.begin, self.end - self.length + 1, self.stride)
+    def window(self, number: int) -> Window:
+        """The window of this number."""
+        return Window(number, self.length)
 
 
 @dataclass(frozen=True)
@@ -100,125 +100,99 @@ class Block:
     """Up to 1,024 documents of a shard, from number `first` on, which begin at token `begin`."""
 
     shard: Shard
+    shard_begin: int  # over all shards
     first: int
     begin: int  # in the shard
-    place: int  # over all shards
 
 
-class DocumentIndex:
-    """The windows of all documents; memory holds a number for each block of 1,024.
+class DocumentWindows:
+    """Windows that stay in their documents, numbered over all of them.
 
     A document of n tokens has windows `stride` apart until every token after its first is a target:
-    1 + ceil((n - length) / stride); a document of a single token has none. The ends of a block's
-    documents are read again when one of its samples is asked for.
+    1 + ceil((n - length) / stride); a document of a single token has none. Memory holds a number
+    for each block of documents, whose ends are read again when one of its samples is asked for.
     """
 
     def __init__(self, reader: TokenReader, length: int, stride: int):
         self.length, self.stride, self.num_tokens = length, stride, len(reader)
-        self.blocks, sums = list[Block](), [0]
-        for shard, place in zip(reader.shards, reader.begins, strict=False):
+        self.blocks, self.places, self.sums = list[Block](), list[int](), [0]
+        for shard, shard_begin in zip(reader.shards, reader.begins, strict=False):
             begin = 0
             for first in range(0, len(_ends(shard)), DOCUMENTS):
-                block = Block(shard, first, begin, place + begin)
-                ends, windows = _read_block(block, length, stride)
-                self.blocks.append(block)
-                sums.append(sums[-1] + int(windows[-1]))
-                begin = int(ends[-1])
-        self.sums = sums
+                self.blocks.append(Block(shard, shard_begin, first, begin))
+                self.places.append(shard_begin + begin)
+                begins, windows = _read_block(self.blocks[-1], length, stride)
+                self.sums.append(self.sums[-1] + int(windows[-1]))
+                begin = int(begins[-1])
+
+    def begin_of(self, place: int) -> int:
+        """Where the document begins that has the token at `place`."""
+        return self._document_at(place)[0]
+
+    def numbers(self, begin: int, end: int) -> range:
+        """The numbers of the windows of the documents in [begin, end)."""
+        return range(self._document_at(begin)[1], self._document_at(end)[1])
 
     def window(self, number: int) -> Window:
-        """The window of this number, over all documents."""
+        """The window of this number."""
         place = _last_at_most(self.sums, number)
         block = self.blocks[place]
-        ends, windows = _read_block(block, self.length, self.stride)
+        begins, windows = _read_block(block, self.length, self.stride)
         inside = number - self.sums[place]
         document = int(torch.searchsorted(windows, inside, right=True)) - 1
         skipped = (inside - int(windows[document])) * self.stride
-        begin = int(ends[document]) + skipped
-        length = min(self.length, int(ends[document + 1]) - begin)
-        return Window(block.place - block.begin + begin, length)
+        begin, end = int(begins[document]) + skipped, int(begins[document + 1])
+        return Window(block.shard_begin + begin, min(self.length, end - begin))
 
-    def windows_before(self, place: int) -> int:
-        """The number of windows of the documents that begin before a place."""
+    def _document_at(self, place: int) -> tuple[int, int]:
+        """Where the document of a token begins, and the number of its first window."""
         if place >= self.num_tokens:
-            return self.sums[-1]
-        number = _last_at_most([block.place for block in self.blocks], place)
+            return self.num_tokens, self.sums[-1]
+        number = _last_at_most(self.places, place)
         block = self.blocks[number]
-        ends, windows = _read_block(block, self.length, self.stride)
-        inside = place - block.place + block.begin
-        return self.sums[number] + int(windows[int(torch.searchsorted(ends[:-1], inside))])
-
-    def begin_of_document(self, place: int) -> int:
-        """The place where the document begins that has the token at `place`."""
-        if place >= self.num_tokens:
-            return self.num_tokens
-        block = self.blocks[_last_at_most([block.place for block in self.blocks], place)]
-        ends, _ = _read_block(block, self.length, self.stride)
-        inside = place - block.place + block.begin
-        before = int(torch.searchsorted(ends, inside, right=True)) - 1
-        return block.place - block.begin + int(ends[before])
-
-
-@dataclass(frozen=True)
-class DocumentWindows:
-    """The windows of the documents in [begin, end), places where documents begin or all end."""
-
-    index: DocumentIndex
-    begin: int
-    end: int
-
-    def __len__(self) -> int:
-        return self.last - self.first
-
-    def at(self, number: int) -> Window:
-        """The window of a sample."""
-        return self.index.window(self.first + number)
-
-    @functools.cached_property
-    def first(self) -> int:
-        """The number of windows before the part."""
-        return self.index.windows_before(self.begin)
-
-    @functools.cached_property
-    def last(self) -> int:
-        """The number of windows up to its end."""
-        return self.index.windows_before(self.end)
+        begins, windows = _read_block(block, self.length, self.stride)
+        inside = place - block.shard_begin
+        document = int(torch.searchsorted(begins, inside, right=True)) - 1
+        return block.shard_begin + int(begins[document]), self.sums[number] + int(windows[document])
 
 
 class TokenWindows:
-    """Samples of windows: inputs are their tokens but the last, targets the same one token later.
+    """The windows in [begin, end) as samples: inputs are tokens, targets those one token later.
 
     Both are int64 [batch, context_length]. A window that is shorter, at the end of its document, is
     filled with `filler`, and its further targets are IGNORED.
     """
 
     def __init__(
-        self, reader: TokenReader, windows: PackedWindows | DocumentWindows, length: int,
-        filler: int,
+        self, reader: TokenReader, windows: PackedWindows | DocumentWindows, begin: int, end: int,
+        filler: int = 0,
     ):  # fmt: skip
-        self.reader, self.windows = reader, windows
-        self.length, self.filler = length, filler
+        self.reader, self.windows, self.filler = reader, windows, filler
+        self.begin, self.end = begin, end
+        self.numbers = windows.numbers(begin, end)
 
     def __len__(self) -> int:
-        return len(self.windows)
+        return len(self.numbers)
 
     def __getitems__(self, indices: Indices) -> RawBatch:
         """The samples at `indices`, in this order. Raises: IndexError; DataError as the reader."""
-        listed = torch.as_tensor(indices).tolist()
-        for index in listed:
-            if not 0 <= index < len(self):
-                raise IndexError(f"sample {index}: there are {len(self)}, counted from 0")
-        windows = [self.windows.at(index) for index in listed]
-        rows = self.reader.read(windows, self.length, self.filler)
+        chosen = [self.numbers[index] for index in torch.as_tensor(indices).tolist()]
+        windows, length = [*map(self.windows.window, chosen)], self.windows.length
+        rows = self.reader.read(windows, length)
         targets = rows[:, 1:].clone()
-        for row, window in zip(targets, windows, strict=True):
-            if window.length < self.length:
-                row[window.length - 1 :] = IGNORED
+        for row, window in enumerate(windows):
+            if window.length < length:
+                rows[row, window.length :] = self.filler
+                targets[row, window.length - 1 :] = IGNORED
         return RawBatch(rows[:, :-1], targets)
+
+    def between(self, begin: int, end: int) -> "TokenWindows":
+        """The samples of the windows in [begin, end)."""
+        return TokenWindows(self.reader, self.windows, begin, end, self.filler)
 
     def sample_name(self, index: int) -> str:
         """The place of its first token, counted from 0 over all shards."""
-        return f"token {self.windows.at(index).begin}"
+        return f"token {self.windows.window(self.numbers[index]).begin}"
 
 
 def _ends(shard: Shard) -> StoredArray:
@@ -232,14 +206,14 @@ def _ends(shard: Shard) -> StoredArray:
 
 @functools.lru_cache(maxsize=256)
 def _read_block(block: Block, length: int, stride: int) -> tuple[Tensor, Tensor]:
-    """The ends of a block's documents after its begin; their windows, added up from 0."""
+    """Where the documents of a block begin, and the next block; their windows, added up from 0."""
     array = _ends(block.shard)
-    read = array.read(range(block.first, min(block.first + DOCUMENTS, len(array))))
-    ends = torch.cat([torch.tensor([block.begin]), read])
-    tokens = ends.diff()
+    ends = array.read(range(block.first, min(block.first + DOCUMENTS, len(array))))
+    begins = torch.cat([torch.tensor([block.begin]), ends])
+    tokens = begins.diff()
     more = (tokens - length + stride - 1).clamp(min=0) // stride
     windows = torch.where(tokens > 1, 1 + more, 0)
-    return ends, torch.cat([torch.zeros(1, dtype=torch.int64), windows.cumsum(0)])
+    return begins, torch.cat([torch.zeros(1, dtype=torch.int64), windows.cumsum(0)])
 
 
 def _last_at_most(ascending: Sequence[int], value: int) -> int:

@@ -12,14 +12,8 @@ from andiron.recording import keep_arguments
 
 MOST_BYTES = 2**27  # of a tokenizer.json; that of Llama 3 has 17 MB
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"
-LETTERS = {  # of byte-level tokenizers: a printable character for each byte
-    chr(letter): byte
-    for letter, byte in zip(
-        [*range(33, 127), *range(161, 173), *range(174, 256), *range(256, 324)],
-        [*range(33, 127), *range(161, 173), *range(174, 256), *range(33), *range(127, 161), 173],
-        strict=True,
-    )
-}
+# of byte-level tokenizers: a printable character for each byte
+LETTERS = {*map(chr, (*range(33, 127), *range(161, 173), *range(174, 324)))}
 
 
 @keep_arguments
@@ -91,7 +85,7 @@ class TokenizerTexts(Sequence[str]):
 
     def _num_bytes(self, token: int) -> int:
         name = self._names.get(token, "")
-        if self._is_byte_level and all(letter in LETTERS for letter in name):
+        if self._is_byte_level and LETTERS.issuperset(name):
             return len(name)
         return len(self.decode([token]).replace(UNKNOWN, "?").encode())
 
@@ -100,11 +94,9 @@ class TokenizerTexts(Sequence[str]):
         return "ByteLevel" in repr(self.tokenizer.decoder)
 
 
-def record_of(path: Path) -> dict[str, str]:
-    """The facts that name a tokenizer.json: its path and SHA-256. Raises: DataError."""
-    return {
-        "tokenizer_path": str(path.absolute()), "tokenizer_sha256": fingerprint.of_file(path),
-    }  # fmt: skip
+def record_of(path: Path, sha256: str) -> dict[str, str]:
+    """The facts that name a tokenizer.json: its path and SHA-256."""
+    return {"tokenizer_path": str(path.absolute()), "tokenizer_sha256": sha256}
 
 
 def of_record(record: Any) -> TokenizerTexts:

@@ -23,7 +23,7 @@ from andiron.distributed import ALONE, Sliced, World
 from andiron_lab.data.mixture import mixture
 from andiron_lab.data.shard_files import DTYPES, Shard, Shards
 from andiron_lab.data.token_windows import (
-    DocumentIndex, DocumentWindows, PackedWindows, TokenReader, TokenWindows,
+    DocumentWindows, PackedWindows, TokenReader, TokenWindows,
 )  # fmt: skip
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -71,9 +71,8 @@ def shards(folder):
 
 def datasets(folder):
     reader = shards(folder)
-    packed = TokenWindows(reader, PackedWindows(0, 600_000, 65, 64), 65, 0)
-    index = DocumentIndex(reader, 65, 64)
-    apart = TokenWindows(reader, DocumentWindows(index, 0, 600_000), 65, 0)
+    packed = TokenWindows(reader, PackedWindows(65, 64), 0, 600_000)
+    apart = TokenWindows(reader, DocumentWindows(reader, 65, 64), 0, 600_000)
     both = [
         Splits(name="t", train=part, valid=part, test=part, batcher=TextBatcher(),
                facts={}, fingerprint=name) for name, part in (("packed", packed), ("apart", apart))
