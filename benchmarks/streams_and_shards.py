@@ -16,9 +16,7 @@ from andiron.data import ArrayBatcher, ArrayDataset, DataLoader, Splits, torch_d
 from andiron.data.on_disk.stored import StoredArray, StoredFile
 from andiron_lab.data.mixture import mixture
 from andiron_lab.data.shard_files import DTYPES, Shard, Shards
-from andiron_lab.data.token_windows import (
-    DocumentWindows, PackedWindows, TokenReader, TokenWindows,
-)  # fmt: skip
+from andiron_lab.data.token_windows import DocumentWindows, PackedWindows, TokenWindows
 
 TOKENS, LENGTH, BATCH, BATCHES = 200_000_000, 1025, 16, 400
 ROWS, SAMPLES = 2_000_000, 10_000_000
@@ -48,13 +46,13 @@ def token_shards(folder):
         StoredArray(files[0], "tokens", 0, DTYPES["uint16"], (TOKENS,)),
         StoredArray(files[1], "ends", 0, torch.int64, (len(ends),)),
     )
-    reader = TokenReader(Shards([shard], "", vocabulary_size=50_000))
-    packed = TokenWindows(reader, PackedWindows(LENGTH, LENGTH - 1), 0, TOKENS)
+    shards = Shards([shard], "", vocabulary_size=50_000)
+    packed = TokenWindows(shards, PackedWindows(LENGTH, LENGTH - 1), 0, TOKENS)
     report("shards, packed", packed)
     begin = time.process_time()
-    documents = DocumentWindows(reader, LENGTH, LENGTH - 1)
+    documents = DocumentWindows(shards, LENGTH, LENGTH - 1)
     print(f"index of {len(ends):,} documents: {time.process_time() - begin:.3f} CPU s")
-    apart = TokenWindows(reader, documents, 0, TOKENS)
+    apart = TokenWindows(shards, documents, 0, TOKENS)
     report("shards, documents apart", apart)
     mapped = np.memmap(folder / "0.bin", np.uint16, "r")
     begin = time.process_time()

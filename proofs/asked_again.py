@@ -19,7 +19,8 @@ from unittest import mock
 from andiron.run_folder import RunFolder
 from andiron.shell.config import trust
 from andiron.shell.training import train
-from andiron_lab.ask.engine import Instrument, Recorded, Update
+from andiron_lab.ask.engine import Recorded
+from andiron_lab.ask.instruments import Instrument, Update
 
 ROOT = Path(__file__).resolve().parents[1]
 ALL = (

@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+from andiron.plain import readable
+
 KEPT = "_andiron_call"  # the attribute with the callable and its arguments
 PLAIN = (type(None), bool, int, float, str)
 Result = TypeVar("Result")
@@ -163,7 +165,7 @@ def _nodes(arguments: Mapping[str, object], maker: Any = None) -> dict[str, Any]
         nodes[name] = node_of(argument)
         is_function = inspect.isclass(argument) or inspect.isroutine(argument)
         if is_function and name in takes and "Callable" not in str(takes[name].annotation):
-            owner = getattr(maker, "__name__", maker)
+            owner = readable.name_of(maker)
             raise NotRecordedError(f"{name} of {owner} is not annotated as taking a Callable")
     return nodes
 
@@ -175,7 +177,7 @@ def _by_name(
     bound = signature.bind(*arguments, **named).arguments
     for name, parameter in signature.parameters.items():
         if parameter.kind is parameter.VAR_POSITIONAL and name in bound:
-            owner = getattr(maker, "__name__", maker)
+            owner = readable.name_of(maker)
             raise NotRecordedError(f"{owner} was given *{name}, which have no names to record")
         if parameter.kind is parameter.VAR_KEYWORD:
             bound |= bound.pop(name, {})

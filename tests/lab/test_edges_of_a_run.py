@@ -10,7 +10,8 @@ from andiron import errors
 from andiron.run_folder import RunFolder
 from andiron.shell.config import trust
 from andiron.shell.training import train
-from andiron_lab.ask.engine import Instrument, Recorded
+from andiron_lab.ask.engine import Recorded
+from andiron_lab.ask.instruments import Instrument
 from in_process import called
 
 SMALL = ("batch_size=300", "model.hidden=[8]", "log_every=2", "num_epochs=3", "render=plain",

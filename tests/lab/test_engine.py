@@ -9,7 +9,8 @@ from andiron import errors
 from andiron.run_folder import RunFolder
 from andiron.shell.config.trust import LIST_ALONE
 from andiron.shell.training import train
-from andiron_lab.ask.engine import Instrument, Recorded
+from andiron_lab.ask.engine import Recorded
+from andiron_lab.ask.instruments import Instrument
 from in_process import called
 
 SMALL = (

@@ -15,7 +15,7 @@ from andiron.shell.run import run_record
 from andiron.shell.training import train
 from andiron.tasks.criterion import Supervised
 from andiron_lab.ask import replay
-from andiron_lab.ask.engine import Update
+from andiron_lab.ask.instruments import Update
 from andiron_lab.ask.layer_statistics import LayerStatistics
 from in_process import called
 

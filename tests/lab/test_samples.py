@@ -15,7 +15,8 @@ from andiron.shell.config import trust
 from andiron.shell.config.trust import LIST_ALONE
 from andiron.shell.training import train
 from andiron_lab.ask import sample_questions, samples, seen_samples
-from andiron_lab.ask.engine import Instrument, Recorded
+from andiron_lab.ask.engine import Recorded
+from andiron_lab.ask.instruments import Instrument
 from andiron_lab.ask.sample_questions import SampleQuestions
 from andiron.wings.runs import logged_lines
 

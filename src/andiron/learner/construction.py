@@ -109,14 +109,8 @@ def construct(
 
     Raises: TypeError if the model lacks a step; ConfigError if choices do not fit together.
     """
-    # without __getattr__, by which a task of torch.compile has the steps that are not compiled
-    if None in [inspect.getattr_static(model, name, None) for name in ("train_step", "valid_step")]:
-        remedy = "wrap it in a task, such as Classifier(network)"
-        if type(model).__name__ == "OptimizedModule":
-            remedy = "compile the network in the task, by network.compile()"
-        raise TypeError(f"{type(model).__name__} has no train_step and valid_step; {remedy}")
+    _check_model(model)
     model = model.to(chosen.device)
-    _check_state(model)
     if isinstance(optimizer, torch.optim.Optimizer):
         optimizer, schedule = torch_optimizer.adapted(optimizer, lr, model)
     elif lr is None or isinstance(lr, LRScheduler):
@@ -200,11 +194,17 @@ def _of_lab(name: str, option: str) -> Any:
     return module
 
 
-def _check_state(model: nn.Module) -> None:
-    """Refuses a model with a state that no checkpoint can hold.
+def _check_model(model: nn.Module) -> None:
+    """Refuses a model without steps, or with a state that no checkpoint can hold.
 
-    Raises: ConfigError.
+    Raises: TypeError or ConfigError.
     """
+    # without __getattr__, by which a task of torch.compile has the steps that are not compiled
+    if None in [inspect.getattr_static(model, name, None) for name in ("train_step", "valid_step")]:
+        remedy = "wrap it in a task, such as Classifier(network)"
+        if type(model).__name__ == "OptimizedModule":
+            remedy = "compile the network in the task, by network.compile()"
+        raise TypeError(f"{type(model).__name__} has no train_step and valid_step; {remedy}")
     problems = [
         f"model: its state {name} is a {type(value).__name__}, and a checkpoint holds tensors; "
         "return one from get_extra_state"

@@ -18,6 +18,7 @@ import torch
 
 from andiron import errors, randomness
 from andiron.gradients import Gradients, clip_by_global_norm, clip_by_norm, clip_by_value
+from andiron.plain import readable
 from andiron.ranges import NonNegative, Positive
 
 Transformation = Callable[..., Gradients]
@@ -119,7 +120,7 @@ def chained(transforms: Iterable[Transformation], seed: int) -> Chain | None:
         _link(transform, randomness.derive(seed, "gradient transformation", place))
         for place, transform in enumerate(given)
     ]
-    names = [getattr(transform, "__name__", type(transform).__name__) for transform in given]
+    names = [*map(readable.name_of, given)]
     if not links:
         return None
 

@@ -3,7 +3,6 @@
 The run is only read. What it logged and saved meanwhile is compared with what is computed now.
 """
 
-import dataclasses
 import itertools
 import re
 from collections import Counter
@@ -12,72 +11,29 @@ from contextlib import ExitStack
 from functools import cached_property, partial
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import torch
 
 from andiron import errors
 from andiron.checkpoint import LocalStore, contents, directory
-from andiron.data import Splits
-from andiron.data.loader import DataLoader
-from andiron.gradients import Gradients
-from andiron.learner import Learner
-from andiron.learner.extras.observers import Step
-from andiron.learner.position import Position
 from andiron.plain import readable
 from andiron.plain.states import State
 from andiron.randomness import global_generators_restored
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import resume_point
-from andiron.shell.assembly.components import Components
 from andiron.shell.assembly.resume_point import Saved
 from andiron.shell.config.leaves import Differences
 from andiron.shell.config.trust import Trust
 from andiron.shell.run import log_file, status
-from andiron_lab.ask import scratch
+from andiron_lab.ask import bit_comparison, rerun, scratch
+from andiron_lab.ask.bit_comparison import Difference
 from andiron_lab.ask.following import Follows
+from andiron_lab.ask.instruments import Instrument, Watch
 from andiron_lab.ask.past_sessions import PastSessions
 from andiron_lab.ask.stretch import Stretch
 from andiron.wings.runs import logged_lines
-from andiron_lab.ask import bit_comparison
-from andiron_lab.ask.bit_comparison import Difference
-from andiron_lab.ask import rerun
 
 NONFINITE = re.compile(r"update-(\d{1,15})$")  # the folder of such an update
-
-
-@dataclasses.dataclass(frozen=True)
-class Update:
-    """An update that is made again; `number` counts from 1, `epoch` and `first_batch` from 0."""
-
-    number: int
-    epoch: int
-    first_batch: int
-    learner: Learner
-    train: DataLoader
-    batches: Sequence[Any]
-    splits: Splits  # the run's data, with its facts
-    gradients: Gradients | None = None  # their mean, before clipping; None until it is computed
-    items: Sequence[Any] = ()
-
-    @property
-    def indices(self) -> list[list[int]]:
-        """The samples of each batch, as their indices in the training data."""
-        numbers = range(self.first_batch, self.first_batch + len(self.batches))
-        return [self.train.indices(self.epoch, number) for number in numbers]
-
-
-class Instrument:
-    """Sees each update of a stretch; an own one overrides what it needs."""
-
-    def before(self, update: Update) -> None:
-        """The model has the weights that the update begins with, and is about to be called."""
-
-    def computed(self, update: Update) -> None:
-        """The mean gradients are computed; the model still has its former weights."""
-
-    def after(self, update: Update) -> None:
-        """The update is made, or skipped as non-finite."""
 
 
 class Recorded:
@@ -111,9 +67,14 @@ class Recorded:
         return Counter((line.updates, line.split, line.over) for line in lines)
 
     @property
+    def known(self) -> set[int]:
+        """The updates that the run logged or saved."""
+        return {*self.saved, *(updates for updates, *_ in self.logged)}
+
+    @property
     def last(self) -> int:
-        """The last update that the run logged or saved."""
-        return max((*self.saved, *(updates for updates, *_ in self.logged)), default=0)
+        """The last of them."""
+        return max(self.known, default=0)
 
     @cached_property
     def nonfinite(self) -> list[int]:
@@ -124,8 +85,8 @@ class Recorded:
 
     def next_record(self, number: int, *more: int) -> int:
         """The first update from `number` on that the run logged or saved, or of `more`."""
-        known = {*self.saved, *(updates for updates, *_ in self.logged), *more}
-        return min((update for update in known if update >= number), default=number)
+        later = (update for update in {*self.known, *more} if update >= number)
+        return min(later, default=number)
 
     def start_of(self, first: int) -> int:
         """The completed updates at which a stretch begins that makes update `first` again."""
@@ -189,8 +150,8 @@ class Recorded:
 
     def needs_start(self, why: str, number: int) -> errors.SelectionError:
         """The error of a question that needs this number of updates from the start of the run."""
-        steps = [line.values.get("time/step") for line in logged_lines.read(self.folder.metrics)]
-        known = [*filter(None, steps)]
+        lines = logged_lines.read(self.folder.metrics)
+        known = [*filter(None, (line.values.get("time/step") for line in lines))]
         time = readable.duration(number * median(known)) if known else "an unknown time"
         return errors.SelectionError(
             f"{self.folder.path}: {why}: {number:,} updates have to be made again from the start, "
@@ -216,7 +177,7 @@ class Recorded:
         )  # fmt: skip
         made = self._past.learner(begin, state, again, follows.interrupter)
         with self._past.threads(begin, self.threads), made as (learner, built):
-            watch = _Watch(shown, instruments, learner, built)
+            watch = Watch(shown, instruments, learner, built)
             is_early = follows.follow(learner, built, watch.saw)
             reached, bad = learner.updates, follows.nonfinite
             saved = goal[0] if goal and reached == end else None
@@ -254,39 +215,3 @@ class Recorded:
             begun = self.store.fetch(self.saved[begin]), again.checkpoints / first
             compared[2][:0] = bit_comparison.of_checkpoints(*begun)
         return compared
-
-
-class _Watch:
-    """Shows the updates of a learner in a range to instruments."""
-
-    def __init__(
-        self, shown: range, instruments: Sequence[Instrument], learner: Learner, built: Components
-    ):
-        self._shown, self._instruments = shown, instruments
-        self._learner, self._built = learner, built
-        self._update: Update | None = None  # until it is made
-        if instruments:
-            learner.updater.instruments.append(self)
-
-    def before(self, batches: Sequence[object], position: Position) -> None:
-        """Shows the update that begins, if it is in the range."""
-        if position.updates + 1 in self._shown:
-            place = position.updates + 1, position.epoch, position.first_batch
-            built = self._built
-            self._update = Update(*place, self._learner, built.train, batches, built.splits)
-            for instrument in self._instruments:
-                instrument.before(self._update)
-
-    def computed(self, gradients: Gradients, items: Sequence[object]) -> None:
-        """Shows its mean gradients."""
-        if self._update is not None:
-            self._update = dataclasses.replace(self._update, gradients=gradients, items=items)
-            for instrument in self._instruments:
-                instrument.computed(self._update)
-
-    def saw(self, step: Step) -> None:
-        """Shows what was made, if it is an update."""
-        if self._update is not None and step.kind in ("update", "skipped"):
-            for instrument in self._instruments:
-                instrument.after(self._update)
-            self._update = None

@@ -10,7 +10,7 @@ from andiron import errors
 from andiron.data.structures import tensors_in
 from andiron.plain import private_torch
 from andiron.tasks.criterion import Supervised
-from andiron_lab.ask.engine import Instrument, Update
+from andiron_lab.ask.instruments import Instrument, Update
 
 KINDS = ("gradients", "activations", "updates", "weights")
 

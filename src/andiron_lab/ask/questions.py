@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from andiron.wings.trained.trained_run import Run
-from andiron_lab.ask import bisect, recheck
+from andiron_lab.ask import parting, recheck
 from andiron_lab.ask.conditions import Side
 from andiron_lab.ask.engine import Recorded
 from andiron_lab.ask.sample_questions import SampleQuestions
@@ -24,7 +24,7 @@ class Questions:
         """Makes the updates `first` to `last` again, from the nearest checkpoint, bit for bit.
 
         Counted from 1; each is shown to the `instruments`, subclasses of
-        `andiron_lab.ask.engine.Instrument`. Without a checkpoint before `first`, `from_start`
+        `andiron_lab.ask.instruments.Instrument`. Without a checkpoint before `first`, `from_start`
         allows to begin at the start of the run. Returns a `Stretch`: `differences` from what the
         run logged and saved, none if all bits are the same.
         """
@@ -58,4 +58,4 @@ class Questions:
             for run in (self.run, other or self.run)
         )
         by_side = {name: conditions.pop(name, None) for name in ("threads", "code")}
-        return bisect.parted(one, replace(two, overrides=overrides, **by_side), **conditions)
+        return parting.parted(one, replace(two, overrides=overrides, **by_side), **conditions)

@@ -32,7 +32,8 @@ from andiron.shell.cli.process import Command
 from andiron.shell.config.schema import FROM_PYTHON
 from andiron.shell.config.trust import LIST_ALONE, Trust
 from andiron.shell.run import named_folder, run_record
-from andiron_lab.ask.engine import Instrument, Recorded, Update
+from andiron_lab.ask.engine import Recorded
+from andiron_lab.ask.instruments import Instrument, Update
 from andiron_lab.ask.layer_statistics import KINDS, LayerStatistics
 from andiron_lab.ask.past_sessions import PastSessions
 from andiron.wings.trained import named_output

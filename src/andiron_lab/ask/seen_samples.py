@@ -19,7 +19,7 @@ from andiron.data.augment.sample_random import Draws
 from andiron.data.dataset import is_stream, sample_name, uses_default_generators
 from andiron.data.gathering import Gather, Request, name_of
 from andiron.distributed import Sliced
-from andiron_lab.ask.engine import Instrument, Update
+from andiron_lab.ask.instruments import Instrument, Update
 from andiron.wings.trained import predictions
 from andiron.wings.trained.evaluating import losses_of
 

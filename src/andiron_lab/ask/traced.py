@@ -15,7 +15,7 @@ from andiron.data import structures
 from andiron.learner import Learner
 from andiron.learner.update import Updater
 from andiron.serialization.safetensors_codec import as_bytes, contiguous
-from andiron_lab.ask.engine import Instrument, Update
+from andiron_lab.ask.instruments import Instrument, Update
 from andiron_lab.ask import bit_comparison
 
 Named = Mapping[str, Tensor]

@@ -78,29 +78,22 @@ def arrow(
     def read_set(name: str) -> tuple[Dataset, str]:
         further = arrow_folder.files_in(Path(name).absolute())
         dataset = read(further)
-        _described(dataset, dataset.rows, facts)
+        _described(dataset, dataset.rows, of_targets)
         return dataset, large_file.checksum_of(further)[0]
 
-    root = Path(path).absolute()
-    parts = arrow_folder.parts_in(root)
+    parts = arrow_folder.parts_in(Path(path).absolute())
     files = [file for own in parts.values() for file in own]
     whole = read(files)
     rows = _rows_of(whole.table, parts)
-    facts, classes = _described(whole, rows["train"])
+    of_targets, classes = _described(whole, rows["train"])
+    division = _division(whole, rows, split, classes)
     checksum, covers = large_file.checksum_of(files)
-    return splits.with_sets(
-        _divided(
-            whole, rows, _division(whole, rows, split, classes), (valid, test, split_seed),
-            name=root.name,
-            batcher=_batcher(whole, mean, std),
-            fingerprint=checksum,
-            facts={
-                **_shape(whole), **facts, **_order(whole),
-                **({"fingerprint_covers": covers} if covers else {}),
-            },
-        ),
-        valid_sets, read_set,
+    facts = of_targets | _recorded(whole) | ({"fingerprint_covers": covers} if covers else {})
+    made = _divided(
+        whole, rows, division, (valid, test, split_seed), facts, name=Path(path).name,
+        batcher=_batcher(whole, mean, std), fingerprint=checksum,
     )  # fmt: skip
+    return splits.with_sets(made, valid_sets, read_set)
 
 
 def _rows_of(table: ArrowRows, parts: arrow_folder.Parts) -> dict[str, Tensor]:
@@ -131,7 +124,7 @@ def _division(
 
 def _divided(
     whole: ArrowDataset, own: Mapping[str, Tensor], division: Division, sizes: tuple[Any, ...],
-    *, facts: Mapping[str, Any], **described: Any,
+    facts: Mapping[str, Any], **described: Any,
 ) -> splits.Splits:  # fmt: skip
     """The parts: files of their own, or fractions of train."""
     valid, test, split_seed = sizes
@@ -158,7 +151,7 @@ def _described(
 ) -> tuple[dict[str, Any], Classes | None]:
     """The facts of the targets, and the class of each sample; those at `rows` train.
 
-    Raises: DataError for targets that are no classes or numbers, or not those of `training`.
+    Raises: DataError for targets that are no classes or numbers, or other ones than in `training`.
     """
     name, table = dataset.sample.targets, dataset.table
     if name is None:
@@ -208,8 +201,9 @@ def _unit(whole: ArrowDataset, rows: Tensor) -> dict[str, Any]:
 
 def _is_picture(table: ArrowRows, name: str, size: int | None) -> bool:
     column = table.columns[name]
-    is_bytes = isinstance(column, Lengthy) and column.kind == "bytes"
-    return is_bytes and (column.is_picture or size is not None)
+    if not isinstance(column, Lengthy) or column.kind != "bytes":
+        return False
+    return column.is_picture or size is not None
 
 
 def _check_lists(table: ArrowRows, sample: Sample) -> None:
@@ -227,22 +221,19 @@ def _listed(values: Any) -> list[Any]:
     return values.tolist() if isinstance(values, Tensor) else values
 
 
-def _shape(dataset: ArrowDataset) -> dict[str, Any]:
-    """The shape of one sample, and how pictures are resized."""
-    sample = dataset.sample
-    resized = {"resizing": sample.resizing} if sample.pictures and sample.resizing else {}
+def _recorded(dataset: ArrowDataset) -> dict[str, Any]:
+    """The shape of one sample, how pictures are resized, and what decides the order of epochs."""
+    sample, facts = dataset.sample, dict[str, Any]()
     first = dataset.__getitems__([0])
-    if not sample.is_pair or sample.is_padded or not isinstance(first.inputs, Tensor):
-        return resized
-    return {"input_shape": [*first.inputs.shape[1:]], **resized}
-
-
-def _order(dataset: ArrowDataset) -> dict[str, Any]:
-    """The order of epochs: its name, and the numbers that decide it."""
-    if dataset.order == "full":
-        return {"order_of_samples": {"name": "full"}}
-    sizes = {"rows_of_block": dataset.block, "blocks_of_window": BLOCKS_OF_WINDOW}
-    return {"order_of_samples": {"name": dataset.order, **sizes}}
+    if sample.is_pair and not sample.is_padded and isinstance(first.inputs, Tensor):
+        facts["input_shape"] = [*first.inputs.shape[1:]]
+    if sample.pictures and sample.resizing:
+        facts["resizing"] = sample.resizing
+    facts["order_of_samples"] = {"name": dataset.order}
+    if dataset.order == "blocks":
+        sizes = {"rows_of_block": dataset.block, "blocks_of_window": BLOCKS_OF_WINDOW}
+        facts["order_of_samples"] |= sizes
+    return facts
 
 
 def _batcher(dataset: ArrowDataset, mean: Statistic | None, std: Statistic | None) -> Batcher:

@@ -73,7 +73,9 @@ class ArrowDataset:
         places = torch.as_tensor(indices, dtype=torch.int64)
         rows, sample = self._rows_at(places), self.sample
         read = self._held.read(places) if self.order == "blocks" else self._read(places)
-        columns = {name: self._decoded(name, values, rows) for name, values in read.items()}
+        columns: dict[str, Any] = {
+            name: self._decoded(name, values, rows) for name, values in read.items()
+        }
         if not sample.is_padded:
             return RawBatch(*columns.values()) if sample.is_pair else columns
         samples = [*zip(*columns.values(), strict=True)]

@@ -107,9 +107,10 @@ def column_of(parts: Sequence[Part], rows: int) -> Column:
     begins = np.array([part.begin for part in parts])
     if first.kind == torch.bool:
         return Booleans(row_bytes, begins)
-    if first.shape is not None and all(part.shape == first.shape for part in parts):
+    shape = first.shape if all(part.shape == first.shape for part in parts) else None
+    if shape is not None and isinstance(first.kind, torch.dtype):
         classes = None if first.classes is None else [*map(str, first.classes)]
-        return Numbers(row_bytes, first.kind, first.shape, begins, classes)
+        return Numbers(row_bytes, first.kind, shape, begins, classes)
     offsets, contents = (np.array(places) for places in zip(
         *((part.offsets, part.content) for part in parts), strict=True
     ))  # fmt: skip

@@ -6,13 +6,18 @@ stand the ends of its documents, as int64. The manifest, written last, has their
 checksums, and the tokenizer's.
 """
 
+import bisect
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import torch
+from jaxtyping import Int
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from torch import Tensor
 
 from andiron import errors
 from andiron.data.on_disk.stored import StoredArray, StoredFile
@@ -67,14 +72,60 @@ class Shard:
 
 
 @dataclass(frozen=True)
+class Window:
+    """The place of a window: `length` tokens from `begin` on, counted over all shards."""
+
+    begin: int
+    length: int
+
+
+@dataclass(frozen=True)
 class Shards:
-    """Shards in their order, with what is known of their tokens."""
+    """Shards in their order, whose tokens are read by place, and what is known of them."""
 
     shards: Sequence[Shard]
     fingerprint: str
     vocabulary_size: int | None = None
     end: int | None = None
     tokenizer: Mapping[str, str] | None = None  # its `tokenizer_texts.record_of`
+
+    @cached_property
+    def begins(self) -> list[int]:
+        """The place of the first token of each shard, and the number of all tokens."""
+        return [0, *itertools.accumulate(len(shard.tokens) for shard in self.shards)]
+
+    def __len__(self) -> int:
+        return self.begins[-1]
+
+    def read(self, windows: Sequence[Window], length: int) -> Int[Tensor, "number length"]:
+        """The tokens of each window; a shorter one than `length` ends with zeros.
+
+        Raises: DataError for a token outside the vocabulary, or a file that has changed.
+        """
+        content = torch.zeros(len(windows) * length, dtype=self.shards[0].tokens.dtype)
+        buffer, row_bytes = content.view(torch.uint8).numpy().data, length * content.itemsize
+        for number, window in enumerate(windows):
+            begin = number * row_bytes
+            self._read_into(buffer[begin : begin + window.length * content.itemsize], window)
+        rows = content.long().view(-1, length)
+        largest = int(rows.max()) if len(rows) else 0
+        if self.vocabulary_size is not None and largest >= self.vocabulary_size:
+            raise errors.DataError(
+                f"{self.shards[0].tokens.file.path.parent}: has token {largest}, where the "
+                f"vocabulary has {self.vocabulary_size}; give the tokenizer that wrote it, or "
+                "another data.vocabulary_size or data.dtype"
+            )
+        return rows
+
+    def _read_into(self, buffer: memoryview, window: Window) -> None:
+        place, end = window.begin, window.begin + window.length
+        while place < end:
+            number = last_at_most(self.begins, place)
+            tokens, until = self.shards[number].tokens, min(end, self.begins[number + 1])
+            offset = (place - self.begins[number]) * tokens.dtype.itemsize
+            length = (until - place) * tokens.dtype.itemsize
+            tokens.file.read_into(buffer[:length], tokens.offset + offset)
+            place, buffer = until, buffer[length:]
 
 
 def of_path(path: Path, dtype: str = "uint16") -> Shards:
@@ -151,3 +202,8 @@ def _of_file(path: Path, dtype: str) -> Shards:
         )
     tokens = StoredArray(file, path.name, 0, kind, (number,))
     return Shards([Shard(tokens, None)], large_file.checksum_of([path])[0])
+
+
+def last_at_most(ascending: Sequence[int], value: int) -> int:
+    """The last place in an ascending list with at most this value."""
+    return bisect.bisect_right(ascending, value) - 1

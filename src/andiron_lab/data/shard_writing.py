@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -55,30 +55,35 @@ def tokenize(
         raise errors.OutputError(f"{folder}: exists already; name another folder") from error
     try:
         files.write(folder / TOKENIZER, content)
-        numbers = [0] * len(sources)
-
-        def documents() -> Iterator[list[int]]:
-            ends = [] if end_token is None else [end_token]
-            for place, path in enumerate(sources):
-                for batch in _batches(_documents(path, field, separator)):
-                    numbers[place] += len(batch)
-                    for encoding in model.encode_batch(batch, add_special_tokens=False):
-                        yield encoding.ids + ends
-
+        texts = ((path, _documents(path, field, separator)) for path in sources)
+        ends, records = [] if end_token is None else [end_token], list[dict[str, Any]]()
         manifest = Manifest(
             format="andiron token shards 1", dtype=dtype, vocabulary_size=size, end=end_token,
             tokenizer=named, tokenizer_sha256=hashlib.sha256(content).hexdigest(),
-            shards=_write_shards(documents(), folder, dtype, shard_tokens),
-            sources=[
-                {"path": str(path), "documents": number, "sha256": fingerprint.of_file(path)}
-                for path, number in zip(sources, numbers, strict=True)
-            ],
+            shards=_write_shards(_tokens(texts, model, ends, records), folder, dtype, shard_tokens),
+            sources=records,
         )  # fmt: skip
         files.write_json(folder / MANIFEST, asdict(manifest))
     except BaseException:  # a missing source, or Ctrl-C: half a folder is of no use
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return manifest
+
+
+def _tokens(
+    texts: Iterable[tuple[Path, Iterator[str]]], model: Any, ends: list[int],
+    records: list[dict[str, Any]],
+) -> Iterator[list[int]]:  # fmt: skip
+    """The tokens of each document, with the `ends`; adds a record of each file that is read."""
+    for path, documents in texts:
+        number = 0
+        for batch in _batches(documents):
+            number += len(batch)
+            for encoding in model.encode_batch(batch, add_special_tokens=False):
+                yield encoding.ids + ends
+        records.append({
+            "path": str(path), "documents": number, "sha256": fingerprint.of_file(path)
+        })  # fmt: skip
 
 
 def _write_shards(

@@ -13,9 +13,7 @@ from andiron.ranges import Count, Proportion, SetName, Validation
 from andiron.recording import keep_arguments
 from andiron_lab.data import shard_files, tokenizer_texts
 from andiron_lab.data.shard_files import Shards
-from andiron_lab.data.token_windows import (
-    DocumentWindows, PackedWindows, TokenReader, TokenWindows,
-)  # fmt: skip
+from andiron_lab.data.token_windows import DocumentWindows, PackedWindows, TokenWindows
 
 
 @keep_arguments
@@ -43,28 +41,28 @@ def token_shards(
     """
     length, step = context_length + 1, stride or context_length
 
-    def read(source: str) -> tuple[Shards, TokenWindows]:
-        shards = _known(shard_files.of_path(Path(source), dtype), source, tokenizer)
-        reader, windows = TokenReader(shards), PackedWindows(length, step)
-        cut = windows if documents == "packed" else DocumentWindows(reader, length, step)
-        return shards, TokenWindows(reader, cut, 0, len(reader), shards.end or 0)
+    def read(source: str) -> TokenWindows:
+        shards, windows = shard_files.of_path(Path(source), dtype), PackedWindows(length, step)
+        shards = _known(shards, source, tokenizer)
+        cut = windows if documents == "packed" else DocumentWindows(shards, length, step)
+        return TokenWindows(shards, cut, 0, len(shards))
 
     def read_set(other: str) -> tuple[Dataset, str]:
-        theirs, further = read(other)
-        if _sha256(theirs) != _sha256(shards):
+        further = read(other)
+        if _sha256(further.shards) != _sha256(whole.shards):
             raise errors.DataError(
                 f"{other}: has the tokens of another tokenizer than {path}; write it with the same"
             )
-        return _checked(further, other), theirs.fingerprint
+        return _checked(further, other), further.shards.fingerprint
 
-    shards, whole = read(path)
+    whole = read(path)
     made = splits.of_parts(
         lambda span: _checked(whole.between(*span), path),
         _bounds(whole.end, valid, test, whole.windows.begin_of),
         name=Path(path).name,
         batcher=TextBatcher(),
-        facts=_facts(shards, context_length),
-        fingerprint=shards.fingerprint,
+        facts=_facts(whole.shards, context_length),
+        fingerprint=whole.shards.fingerprint,
         evaluation_batch_size=min(256, max(1, EVALUATION_TOKENS // context_length)),
     )
     return splits.with_sets(made, valid_sets, read_set)

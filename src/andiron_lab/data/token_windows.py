@@ -1,75 +1,18 @@
 """Windows of tokens in shards: over all documents in a row, or each within its document."""
 
-import bisect
 import functools
-import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Int
 from torch import Tensor
 
 from andiron import errors
 from andiron.data.dataset import Indices, RawBatch
 from andiron.data.on_disk.stored import StoredArray
 from andiron.outputs import IGNORED
-from andiron_lab.data.shard_files import Shard, Shards
+from andiron_lab.data.shard_files import Shard, Shards, Window, last_at_most
 
 DOCUMENTS = 1024  # in a block: of each block, memory holds one number
-
-Rows = Int[Tensor, "number length"]
-
-
-@dataclass(frozen=True)
-class Window:
-    """The place of a window: `length` tokens from `begin` on, counted over all shards."""
-
-    begin: int
-    length: int
-
-
-class TokenReader:
-    """The tokens of all shards, one after the other, read by place."""
-
-    def __init__(self, shards: Shards):
-        self.shards = [shard for shard in shards.shards if len(shard.tokens)]
-        self.vocabulary_size = shards.vocabulary_size
-        lengths = [len(shard.tokens) for shard in self.shards]
-        self.begins = [0, *itertools.accumulate(lengths)]
-
-    def __len__(self) -> int:
-        return self.begins[-1]
-
-    def read(self, windows: Sequence[Window], length: int) -> Rows:
-        """The tokens of each window; a shorter one than `length` ends with zeros.
-
-        Raises: DataError for a token outside the vocabulary, or a file that has changed.
-        """
-        content = torch.zeros(len(windows) * length, dtype=self.shards[0].tokens.dtype)
-        buffer, row_bytes = content.view(torch.uint8).numpy().data, length * content.itemsize
-        for number, window in enumerate(windows):
-            begin = number * row_bytes
-            self._read_into(buffer[begin : begin + window.length * content.itemsize], window)
-        rows = content.long().view(-1, length)
-        largest = int(rows.max()) if len(rows) else 0
-        if self.vocabulary_size is not None and largest >= self.vocabulary_size:
-            raise errors.DataError(
-                f"{self.shards[0].tokens.file.path.parent}: has token {largest}, where the "
-                f"vocabulary has {self.vocabulary_size}; give the tokenizer that wrote it, or "
-                "another data.vocabulary_size or data.dtype"
-            )
-        return rows
-
-    def _read_into(self, buffer: memoryview, window: Window) -> None:
-        place, end = window.begin, window.begin + window.length
-        while place < end:
-            number = _last_at_most(self.begins, place)
-            tokens, until = self.shards[number].tokens, min(end, self.begins[number + 1])
-            offset = (place - self.begins[number]) * tokens.dtype.itemsize
-            length = (until - place) * tokens.dtype.itemsize
-            tokens.file.read_into(buffer[:length], tokens.offset + offset)
-            place, buffer = until, buffer[length:]
 
 
 @dataclass(frozen=True)
@@ -113,10 +56,10 @@ class DocumentWindows:
     for each block of documents, whose ends are read again when one of its samples is asked for.
     """
 
-    def __init__(self, reader: TokenReader, length: int, stride: int):
-        self.length, self.stride, self.num_tokens = length, stride, len(reader)
+    def __init__(self, shards: Shards, length: int, stride: int):
+        self.length, self.stride, self.num_tokens = length, stride, len(shards)
         self.blocks, self.places, self.sums = list[Block](), list[int](), [0]
-        for shard, shard_begin in zip(reader.shards, reader.begins, strict=False):
+        for shard, shard_begin in zip(shards.shards, shards.begins, strict=False):
             begin = 0
             for first in range(0, len(_ends(shard)), DOCUMENTS):
                 self.blocks.append(Block(shard, shard_begin, first, begin))
@@ -135,7 +78,7 @@ class DocumentWindows:
 
     def window(self, number: int) -> Window:
         """The window of this number."""
-        place = _last_at_most(self.sums, number)
+        place = last_at_most(self.sums, number)
         block = self.blocks[place]
         begins, windows = _read_block(block, self.length, self.stride)
         inside = number - self.sums[place]
@@ -148,7 +91,7 @@ class DocumentWindows:
         """Where the document of a token begins, and the number of its first window."""
         if place >= self.num_tokens:
             return self.num_tokens, self.sums[-1]
-        number = _last_at_most(self.places, place)
+        number = last_at_most(self.places, place)
         block = self.blocks[number]
         begins, windows = _read_block(block, self.length, self.stride)
         inside = place - block.shard_begin
@@ -160,35 +103,33 @@ class TokenWindows:
     """The windows in [begin, end) as samples: inputs are tokens, targets those one token later.
 
     Both are int64 [batch, context_length]. A window that is shorter, at the end of its document, is
-    filled with `filler`, and its further targets are IGNORED.
+    filled with the token of such an end, and its further targets are IGNORED.
     """
 
     def __init__(
-        self, reader: TokenReader, windows: PackedWindows | DocumentWindows, begin: int, end: int,
-        filler: int = 0,
-    ):  # fmt: skip
-        self.reader, self.windows, self.filler = reader, windows, filler
-        self.begin, self.end = begin, end
+        self, shards: Shards, windows: PackedWindows | DocumentWindows, begin: int, end: int
+    ):
+        self.shards, self.windows, self.begin, self.end = shards, windows, begin, end
         self.numbers = windows.numbers(begin, end)
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def __getitems__(self, indices: Indices) -> RawBatch:
-        """The samples at `indices`, in this order. Raises: IndexError; DataError as the reader."""
+        """The samples at `indices`, in order. Raises: IndexError; DataError as `Shards.read`."""
         chosen = [self.numbers[index] for index in torch.as_tensor(indices).tolist()]
         windows, length = [*map(self.windows.window, chosen)], self.windows.length
-        rows = self.reader.read(windows, length)
+        rows = self.shards.read(windows, length)
         targets = rows[:, 1:].clone()
         for row, window in enumerate(windows):
             if window.length < length:
-                rows[row, window.length :] = self.filler
+                rows[row, window.length :] = self.shards.end or 0
                 targets[row, window.length - 1 :] = IGNORED
         return RawBatch(rows[:, :-1], targets)
 
     def between(self, begin: int, end: int) -> "TokenWindows":
         """The samples of the windows in [begin, end)."""
-        return TokenWindows(self.reader, self.windows, begin, end, self.filler)
+        return TokenWindows(self.shards, self.windows, begin, end)
 
     def sample_name(self, index: int) -> str:
         """The place of its first token, counted from 0 over all shards."""
@@ -214,8 +155,3 @@ def _read_block(block: Block, length: int, stride: int) -> tuple[Tensor, Tensor]
     more = (tokens - length + stride - 1).clamp(min=0) // stride
     windows = torch.where(tokens > 1, 1 + more, 0)
     return begins, torch.cat([torch.zeros(1, dtype=torch.int64), windows.cumsum(0)])
-
-
-def _last_at_most(ascending: Sequence[int], value: int) -> int:
-    """The last place in an ascending list with at most this value."""
-    return bisect.bisect_right(ascending, value) - 1

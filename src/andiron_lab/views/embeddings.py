@@ -34,7 +34,7 @@ def embeddings(
     """
     check_whole(model)
     features, pictures = list[Tensor](), list[Tensor]()
-    columns: dict[str, list[str]] = {"sample": []}
+    columns: dict[str, list[str]] = {}
     taken: list[Any] = []  # the input of the linear layer that was called last
 
     def take(module: nn.Module, inputs: Any) -> None:
@@ -55,14 +55,13 @@ def embeddings(
             if sum(map(len, features)) >= most:
                 break
     points = torch.cat(features)[:most].clone()
-    columns["sample"] = [*map(str, range(len(points)))]
-    shown = {name: labels[:most] for name, labels in columns.items()}
+    shown = {"sample": [*map(str, range(len(points)))]}
+    shown |= {name: labels[:most] for name, labels in columns.items()}
     if not pictures:
         return Embeddings(points, shown)
     images = torch.cat(pictures)[:most]
-    _, _, height, width = images.shape
     in_square = tiled(images, columns=math.ceil(math.sqrt(len(images))))
-    return Embeddings(points, shown, in_square, (height, width))
+    return Embeddings(points, shown, in_square, images.shape[-2:])
 
 
 def _features(

@@ -22,9 +22,7 @@ from andiron.data.on_disk.text_file import TextBatcher
 from andiron.distributed import ALONE, Sliced, World
 from andiron_lab.data.mixture import mixture
 from andiron_lab.data.shard_files import DTYPES, Shard, Shards
-from andiron_lab.data.token_windows import (
-    DocumentWindows, PackedWindows, TokenReader, TokenWindows,
-)  # fmt: skip
+from andiron_lab.data.token_windows import DocumentWindows, PackedWindows, TokenWindows
 
 ROOT = Path(__file__).resolve().parents[3]
 SIZES = {"a": 40_000, "b": 3_000, "c": 70}
@@ -66,7 +64,7 @@ def shards(folder):
             StoredArray(tokens, "tokens", 0, DTYPES["uint16"], (200_000,)),
             StoredArray(documents, "ends", 0, torch.int64, (len(ends),)),
         ))  # fmt: skip
-    return TokenReader(Shards(made, "", vocabulary_size=50_000))
+    return Shards(made, "", vocabulary_size=50_000)
 
 
 def datasets(folder):

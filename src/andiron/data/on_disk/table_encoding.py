@@ -232,39 +232,46 @@ def fitted(
 
     Raises: DataError for a column without a value in `rows`, or with too many categories.
     """
-    columns, fill = [], None if isinstance(missing, str) else float(missing)
-    for name, kind in table.kinds.items():
-        if kind != "text" and missing not in ("median", "mean"):
-            columns.append(ColumnEncoding(name, kind, fill))
-            continue
-        values = table.column(name)[rows.numpy()].drop_nulls()
-        if not len(values):
-            raise errors.DataError(
-                f"{table.source}: column {name!r} has no value in the training rows; leave it out "
-                "with data.exclude"
-            )
-        if kind != "text":
-            numbers = in_float64(values.to_numpy())
-            middle = np.median(numbers) if missing == "median" else torch.tensor(numbers).mean()
-            columns.append(ColumnEncoding(name, kind, float(middle)))
-            continue
-        names, encoded = tuple(distinct(sorted({*values}))), _encoding_of(name, categories)
-        if encoded == "one_hot" and len(names) > MOST_ONE_HOT:
-            raise errors.DataError(
-                f"{table.source}: column {name!r} has {len(names)} different texts in the "
-                f"training rows, and one_hot takes at most {MOST_ONE_HOT}; leave it out with "
-                f"data.exclude=[{name}], or embed the columns of text with data.categories=codes"
-            )
-        columns.append(ColumnEncoding(name, encoded, categories=names))
-    reading, learned = table.reading, "refuse" if missing == "drop" else missing
+    reading = table.reading
     return TableEncoding(
-        tuple(columns),
-        learned,
+        tuple(_fitted_column(table, name, rows, missing, categories) for name in table.kinds),
+        "refuse" if missing == "drop" else missing,
         reading.date_format,
         reading.decimal,
         reading.thousands,
         reading.missing_values,
     )
+
+
+def _fitted_column(
+    table: Columns,
+    name: str,
+    rows: Int[Tensor, " number"],
+    missing: Missing,
+    categories: Categories | Collection[str],
+) -> ColumnEncoding:
+    """The encoding of one column; see `fitted`."""
+    kind = table.kinds[name]
+    if kind != "text" and missing not in ("median", "mean"):
+        return ColumnEncoding(name, kind, None if isinstance(missing, str) else float(missing))
+    values = table.column(name)[rows.numpy()].drop_nulls()
+    if not len(values):
+        raise errors.DataError(
+            f"{table.source}: column {name!r} has no value in the training rows; leave it out "
+            "with data.exclude"
+        )
+    if kind != "text":
+        numbers = in_float64(values.to_numpy())
+        middle = np.median(numbers) if missing == "median" else torch.tensor(numbers).mean()
+        return ColumnEncoding(name, kind, float(middle))
+    names, encoded = tuple(distinct(sorted({*values}))), _encoding_of(name, categories)
+    if encoded == "one_hot" and len(names) > MOST_ONE_HOT:
+        raise errors.DataError(
+            f"{table.source}: column {name!r} has {len(names)} different texts in the "
+            f"training rows, and one_hot takes at most {MOST_ONE_HOT}; leave it out with "
+            f"data.exclude=[{name}], or embed the columns of text with data.categories=codes"
+        )
+    return ColumnEncoding(name, encoded, categories=names)
 
 
 def _encoding_of(column: str, categories: Categories | Collection[str]) -> Categories:

@@ -86,9 +86,10 @@ def as_plain(data: Splits | Described) -> dict[str, Any]:
     batcher: Any = described.batcher
     if type(batcher) not in BATCHERS.values():
         return dict(described.facts)
-    names = "evaluation_batch_size", "input_dtype", "class_counts"
     preprocessing = {
         "batcher": {"kind": type(batcher).__name__, **dataclasses.asdict(batcher)},
-        **{name: getattr(described, name) for name in names},
+        "evaluation_batch_size": described.evaluation_batch_size,
+        "input_dtype": described.input_dtype,
+        "class_counts": described.class_counts,
     }
     return {**described.facts, PREPROCESSING: preprocessing}

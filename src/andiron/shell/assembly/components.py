@@ -123,11 +123,10 @@ def _num_sets(data: Mapping[str, object]) -> int:
 def _built(
     config: Train, size_limit: SizeLimit | None, trusted: Trust | None, world: World
 ) -> Components:
-    if problems := [*division.option_problems(config, world)]:
+    too_many = worker_limits.problem(config.num_workers, _num_sets(config.data))
+    if problems := [*division.option_problems(config, world), *filter(None, [too_many])]:
         raise errors.ConfigError(problems)
     device = devices.resolve(config.device)
-    if too_many := worker_limits.problem(config.num_workers, _num_sets(config.data)):
-        raise errors.ConfigError([too_many])
     is_fresh = config.start_from is None or config.fork_from is not None
     weights = None if is_fresh else start_from.weights_of(config, trusted)
     splits = data(config)
@@ -150,10 +149,9 @@ def _built(
     optimizer = grouped_optimizer.build(config, model, schedule, **lengths)
     if problems := division.problems(optimizer, world):
         raise errors.ConfigError(problems)
-    by_name = dict(zip(splits.more, more, strict=True))
     return Components(
         splits, train, valid, test, device, model, optimizer, schedule, **lengths,
-        world=world, more=by_name, started=started,
+        world=world, more=dict(zip(splits.more, more, strict=True)), started=started,
     )  # fmt: skip
 
 

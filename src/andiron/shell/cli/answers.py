@@ -54,9 +54,10 @@ class Points:
 
     def write(self, point: Any) -> None:
         """Gives the values of the point, named as in metrics.jsonl."""
-        over = "epoch" if point.whole_epoch else "window"
-        names = "split", "updates", "epoch", "values"
-        give({"point": {"over": over, **{name: getattr(point, name) for name in names}}})
+        give({"point": {
+            "over": "epoch" if point.whole_epoch else "window", "split": point.split,
+            "updates": point.updates, "epoch": point.epoch, "values": point.values,
+        }})  # fmt: skip
 
     def close(self) -> None:
         """Does nothing."""

@@ -44,6 +44,11 @@ def run(config: Train, run_dir: Path, train: Callable[..., None], outer: Interru
             if outer.asked:
                 raise outer.asked from None
         train(dataclasses.replace(again, resume="auto"), resumed, interrupter=outer)
+    _compare_bits(config, straight, resumed)
+
+
+def _compare_bits(config: Train, straight: Path, resumed: Path) -> None:
+    """Logs that both runs have the same bits, or why that is not known. Raises: AndironError."""
     from andiron.shell.assembly import configured_store, devices
 
     if (bit_comparison := wings.optional(f"{wings.LAB}.ask.bit_comparison")) is None:

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from torch import nn
 
@@ -48,12 +49,11 @@ def load(
     folder = named_folder.run_folder_of(path)
     trusted = trust if isinstance(trust, Trust) else _trust_of_caller(trust)
     config, unrecorded = _recorded_config(folder, trusted)
-    buildable = dataclasses.replace(config, start_from=None, compile=False, writers=None)
-    if unrecorded is not None:
-        buildable = dataclasses.replace(  # the other components are not built
-            buildable,
-            optimizer={}, scheduler={}, averages=None, early_stopping=None, gradients=None,
-        )  # fmt: skip
+    unbuilt: dict[str, Any] = {"start_from": None, "compile": False, "writers": None}
+    if unrecorded is not None:  # the other components are not built
+        unbuilt |= {"optimizer": {}, "scheduler": {}}
+        unbuilt |= dict.fromkeys(("averages", "early_stopping", "gradients"))
+    buildable = dataclasses.replace(config, **unbuilt)
     target_kinds.check(dataclasses.asdict(buildable), trusted)
     on = devices.resolve(config.device if device is None else device)
     data = _described_data(folder, buildable)
