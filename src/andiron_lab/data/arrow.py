@@ -128,14 +128,14 @@ def _divided(
 ) -> splits.Splits:  # fmt: skip
     """The parts: files of their own, or fractions of train."""
     valid, test, split_seed = sizes
+    own_valid = None if valid == "test" else own.get("valid")
     rows = division.parts(
-        valid=None if "valid" in own and valid != "test" else valid,
+        valid=valid if own_valid is None else None,
         test=None if "test" in own else test,
         split_seed=split_seed,
         rows=own["train"],
     )
     held_out = own.get("test", rows.test)
-    validation = held_out if valid == "test" else own.get("valid", rows.valid)
 
     def of_rows(rows: Parts) -> splits.Splits:
         learned = {**facts, **_unit(whole, rows.train)}
@@ -143,6 +143,9 @@ def _divided(
             whole.subset, rows, facts=learned, division=division, **described
         )
 
+    if own_valid is not None:  # no index of a row is held
+        return of_rows(Parts(rows.train, own_valid, held_out))
+    validation = held_out if valid == "test" else rows.valid
     return splits.of_rows(of_rows, Parts(rows.train, validation, held_out))
 
 
@@ -238,7 +241,7 @@ def _recorded(dataset: ArrowDataset) -> dict[str, Any]:
 
 def _batcher(dataset: ArrowDataset, mean: Statistic | None, std: Statistic | None) -> Batcher:
     sample, column = dataset.sample, dataset.inputs
-    dtype = getattr(column, "dtype", None)
+    dtype = column and column.dtype
     is_scaled = dtype is not None and (dtype.is_floating_point or dtype == torch.uint8)
     if (mean is not None or std is not None) and not is_scaled:
         raise errors.DataError(

@@ -120,8 +120,7 @@ def column_of(parts: Sequence[Part], rows: int) -> Column:
 
 
 def _unwrapped(array: Any) -> tuple[Any, tuple[int, ...], Any]:
-    """The array of plain values, their shape in each row, and the categories of numbers.
-    """
+    """The array of plain values, their shape in each row, and the categories of numbers."""
     import pyarrow as pa
 
     types, shape = pa.types, list[int]()

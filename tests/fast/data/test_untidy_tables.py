@@ -163,7 +163,7 @@ def test_the_record_is_enough_to_encode_other_rows_the_same(file):
         Path(path), features=splits.facts["columns"], missing=encoding.missing,
         reading=encoding.reading,
     )  # fmt: skip
-    inputs = encoding.inputs(table).float()
+    inputs = encoding.encoded(table).inputs(torch.arange(len(table)))
     for part in (splits.train, splits.valid, splits.test):
         assert torch.equal(inputs[rows_of(part)], part.inputs)
 
@@ -179,7 +179,8 @@ def test_other_rows_are_read_as_the_kinds_that_were_learned(file):
     table = read(Path(file(text_of(others[1:]))), features=splits.facts["columns"],
                  missing=encoding.missing, reading=encoding.reading)  # fmt: skip
     fill = encoding.columns[1].fill
-    assert encoding.inputs(table).tolist() == [[1.0, fill, 0.0, 0.0, 0.0, 0.0, 19733.0]]
+    inputs = encoding.encoded(table).inputs(torch.arange(1), torch.float64)
+    assert inputs.tolist() == [[1.0, fill, 0.0, 0.0, 0.0, 0.0, 19733.0]]
 
 
 def test_numbers_alone_have_no_encoding_in_the_record(file):
@@ -348,7 +349,8 @@ def test_rows_of_further_files_are_skipped_and_thousands_are_of_every_column(fil
     encoding = TableEncoding.of_facts(json.loads(json.dumps(splits.facts)))
     new = [{"x": 123.456}, {"x": "1.234,5"}, {"x": 1234}]
     table = read(new, features=["x"], reading=encoding.reading)
-    assert encoding.inputs(table).flatten().tolist() == [123.456, 1234.5, 1234]
+    inputs = encoding.encoded(table).inputs(torch.arange(3), torch.float64)
+    assert inputs.flatten().tolist() == [123.456, 1234.5, 1234]
 
 
 def parquet(tmp_path, **columns):

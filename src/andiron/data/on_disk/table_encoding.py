@@ -7,14 +7,13 @@
     >>> encoding = fitted(table, torch.tensor([0, 1]), missing="median")
     >>> encoding.names
     ['area', 'town=Bonn', 'town=Rome']
-    >>> encoding.inputs(table).tolist()
+    >>> encoding.encoded(table).inputs(torch.arange(3)).tolist()
     [[1.0, 1.0, 0.0], [3.0, 0.0, 1.0], [2.0, 0.0, 0.0]]
 """
 
 import dataclasses
 import json
 import logging
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -151,24 +150,19 @@ class TableEncoding:
         )
 
     def warn_of_unknown_categories(self, table: Columns) -> None:
-        """Logs the categories of `table` that the training rows lacked, with their numbers."""
+        """Logs the categories of `table` that the training rows lacked."""
         for column in self.columns:
             texts = table.column(column.column)
             if column.kind in QUANTITIES:
                 continue
             unknown = texts.filter((column.codes(texts) == 0) & texts.is_not_null())
             if len(unknown):
-                counts = Counter(unknown).most_common()
                 log.warning(
                     "%s: column %r has unknown categories in %d of %d rows: %s; the training rows "
                     "lacked them, and the network gets no category",
                     table.source or "rows", column.column, len(unknown), len(table),
-                    readable.joined([f"{name!r} ({number})" for name, number in counts]),
+                    readable.joined([*map(repr, sorted({*unknown}))]),
                 )  # fmt: skip
-
-    def inputs(self, table: Columns) -> Float[Tensor, "rows inputs"]:
-        """The inputs of all rows, in float64."""
-        return self.encoded(table).inputs(torch.arange(len(table)), torch.float64)
 
     def encoded(self, table: Columns) -> "EncodedTable":
         """The rows of the table as inputs."""
