@@ -2,13 +2,14 @@
 
 import logging
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from andiron import errors
 from andiron.plain.states import State
+from andiron.shell.config import composition
 from andiron.wings.runs import run_list
 from andiron.wings.runs.run_reader import RunReader
 from andiron.wings.sweep import launching, ledger, objectives, sweep_folder
@@ -33,11 +34,11 @@ def run(sweep: HydraSweep, options: SearchOptions, arguments: list[str]) -> list
     from andiron_lab.search import search_space, study
 
     space = search_space.search_space(arguments, sweep.loader)
-    plain = [*map(sweep.job_config, space.corners())][0]
+    plain = [job_config(sweep, corner) for corner in space.corners()][0]
     goals = objectives.objectives(plain, options.directions)
     if options.pruner:
         own_launcher(f"hydra.sweeper.pruner={options.pruner}", sweep, [plain])
-    folder, own = sweep_folder.of(sweep.config), sweep.own_launcher
+    folder, own = sweep_folder.of(sweep.config), _of_sweep(sweep)
     known = ledger.read(folder)  # before locking: closing a file releases its lock
     with closing(Ledger(folder)) as book:
         sweep_study = study.SweepStudy(folder, space, goals, options)
@@ -47,6 +48,14 @@ def run(sweep: HydraSweep, options: SearchOptions, arguments: list[str]) -> list
         return _run_in_processes(own, sweep_study, book, known)
 
 
+def job_config(sweep: HydraSweep, overrides: Sequence[str]) -> dict[str, Any]:
+    """The plain configuration of the job with these overrides.
+
+    Raises: ConfigError with all its problems.
+    """
+    return asdict(composition.checked_job(sweep.compose(overrides)))
+
+
 def own_launcher(
     choice: str, sweep: HydraSweep, jobs: Iterable[Mapping[str, object]]
 ) -> launching.Launcher:
@@ -54,7 +63,7 @@ def own_launcher(
 
     Raises: ConfigError for another launcher, or jobs that do not write metrics.jsonl.
     """
-    own = sweep.own_launcher
+    own = _of_sweep(sweep)
     if own is None:
         why = "this launcher cannot stop one run alone; choose hydra/launcher=andiron"
     elif not all(map(_is_logged, jobs)):
@@ -62,6 +71,11 @@ def own_launcher(
     else:
         return own
     raise errors.ConfigError([f"{choice}: {why}"])
+
+
+def _of_sweep(sweep: HydraSweep) -> launching.Launcher | None:
+    """The launcher `andiron`, if it is the one."""
+    return getattr(sweep.launcher, "of_sweep", None)
 
 
 def _is_logged(plain: Mapping[str, Any]) -> bool:

@@ -42,7 +42,7 @@ def run(sweep: HydraSweep, options: Options, arguments: list[str]) -> list[Excep
     differences.library()  # before anything is trained
     overrides = grid.combinations(sweep.loader, arguments)
     few = grid.representative(overrides, sweep.loader, rungs.SHARED)
-    plain = list(map(sweep.job_config, few))
+    plain = [searching.job_config(sweep, job) for job in few]
     own = searching.own_launcher(CHOICE, sweep, plain)
     places, direction = rungs.comparable(plain, options)
     rule = RaceRule(

@@ -5,9 +5,8 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
@@ -233,21 +232,9 @@ class HydraSweep:
     config: DictConfig
     launcher: HydraLauncher
 
-    @property
-    def own_launcher(self) -> Launcher | None:
-        """The launcher `andiron`, if it is the one."""
-        return getattr(self.launcher, "of_sweep", None)
-
     def compose(self, overrides: Sequence[str]) -> DictConfig:
         """The job with these overrides as Hydra composes it."""
         return self.loader.load_sweep_config(self.config, list(overrides))
-
-    def job_config(self, overrides: Sequence[str]) -> dict[str, Any]:
-        """The plain configuration of the job with these overrides.
-
-        Raises: ConfigError with all its problems.
-        """
-        return asdict(composition.checked_job(self.compose(overrides)))
 
     def launch(self, overrides: Sequence[Sequence[str]], first: int) -> list[object]:
         """Runs jobs; returns the result or the error of each.
