@@ -9,7 +9,7 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.data.batchers import ArrayBatcher, Numbers as Statistics
-from andiron.data.dataset import Batcher, Classes, Dataset, Indices
+from andiron.data.dataset import Batcher, Classes, Dataset
 from andiron.data.on_disk.image_folder import BATCHERS
 from andiron.data.on_disk.safetensors_arrays import MOST_CLASSES
 from andiron.data.splitting import splits, standardisation
@@ -78,7 +78,7 @@ def arrow(
     def read_set(name: str) -> tuple[Dataset, str]:
         further = arrow_folder.files_in(Path(name).absolute())
         dataset = read(further)
-        _described(dataset, dataset.rows, of_targets)
+        _described(dataset, range(len(dataset)), of_targets)
         return dataset, large_file.checksum_of(further)[0]
 
     parts = arrow_folder.parts_in(Path(path).absolute())
@@ -96,19 +96,19 @@ def arrow(
     return splits.with_sets(made, valid_sets, read_set)
 
 
-def _rows_of(table: ArrowRows, parts: arrow_folder.Parts) -> dict[str, Tensor]:
+def _rows_of(table: ArrowRows, parts: arrow_folder.Parts) -> dict[str, range]:
     """The rows of each part."""
-    rows, begin = dict[str, Tensor](), 0
+    rows, begin = dict[str, range](), 0
     for part, files in parts.items():
         first, last = table.first_row(begin), table.first_row(begin + len(files))
         if first == last:
             raise errors.DataError(f"{files[0]}: has no row; name other files")
-        rows[part], begin = torch.arange(first, last), begin + len(files)
+        rows[part], begin = range(first, last), begin + len(files)
     return rows
 
 
 def _division(
-    whole: ArrowDataset, rows: Mapping[str, Tensor], split: Any, classes: Classes | None
+    whole: ArrowDataset, rows: Mapping[str, range], split: Any, classes: Classes | None
 ) -> Division:
     """The division of all rows; no group is in two folders of parts."""
     values = [
@@ -117,17 +117,18 @@ def _division(
     division = Division(len(whole), split, classes, values, row_name=whole.sample_name)
     if values:
         division.check_apart(
-            {part: {values[row] for row in own.tolist()} for part, own in rows.items()}
+            {part: values[own.start : own.stop] for part, own in rows.items()}
         )
     return division
 
 
 def _divided(
-    whole: ArrowDataset, own: Mapping[str, Tensor], division: Division, sizes: tuple[Any, ...],
+    whole: ArrowDataset, places: Mapping[str, range], division: Division, sizes: tuple[Any, ...],
     facts: Mapping[str, Any], **described: Any,
 ) -> splits.Splits:  # fmt: skip
     """The parts: files of their own, or fractions of train."""
     valid, test, split_seed = sizes
+    own = {part: torch.arange(rows.start, rows.stop) for part, rows in places.items()}
     own_valid = None if valid == "test" else own.get("valid")
     rows = division.parts(
         valid=valid if own_valid is None else None,
@@ -150,7 +151,7 @@ def _divided(
 
 
 def _described(
-    dataset: ArrowDataset, rows: Indices, training: Mapping[str, Any] | None = None
+    dataset: ArrowDataset, rows: range, training: Mapping[str, Any] | None = None
 ) -> tuple[dict[str, Any], Classes | None]:
     """The facts of the targets, and the class of each sample; those at `rows` train.
 
@@ -171,7 +172,7 @@ def _described(
     facts: dict[str, Any] = {"num_outputs": targets[0].numel()}
     if not targets.is_floating_point():
         num_classes = len(column.classes or ()) or (training or {}).get("num_classes")
-        largest = num_classes - 1 if num_classes else int(targets[rows].max())
+        largest = num_classes - 1 if num_classes else int(targets[rows.start : rows.stop].max())
         _check_classes(targets, largest, f"{where}: {name!r}")
         facts = {"num_classes": largest + 1}
         facts |= {"class_names": column.classes} if column.classes else {}
