@@ -12,7 +12,7 @@ from rich.console import Console
 from torch import nn
 
 import rounds
-from andiron.checkpoint import last_and_best
+from andiron.checkpoint import checkpointing
 from andiron.data import DataLoaderBuilder, Splits
 from andiron.disk import files
 from andiron.learner import Learner, LearnerBuilder
@@ -78,9 +78,7 @@ def everything_on(
         LearnerBuilder(run_dir)
         .metric_train_numeric(*metrics)
         .metric_valid_numeric(*metrics)
-        .with_file_checkpointer(
-            last_and_best(last=2, metric="loss", split="valid", direction="lowest")
-        )
+        .with_file_checkpointer(checkpointing().strategy)
         .renderer(Live(console))
         .num_epochs(epochs)
         .observers(**(observers or {}))

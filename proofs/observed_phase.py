@@ -4,7 +4,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from andiron.checkpoint import contents, store
+from andiron.checkpoint import contents
 from andiron.disk import files
 from andiron.run_folder import RunFolder
 from andiron.shell.run import status
@@ -84,7 +84,7 @@ class ObservedProcess:
         if has_new_weights or any(name.startswith("model") for name in partials.values()):
             return WEIGHTS
         for path, name in partials.items():
-            if contents.step_place(name) or name == store.LATEST:
+            if contents.step_place(name):
                 # the manifest of a checkpoint is written last and removed last
                 return REMOVAL if (path / contents.MANIFEST).exists() else WRITE
         return None

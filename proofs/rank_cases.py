@@ -78,6 +78,7 @@ SHARDED = {
     "lora": (*TEXT, "+param_groups.lora={match:{module:Linear},adapter:{rank:4,alpha:8}}"),
     "batch_norm": (*ROWS, "model=resnet", "model.depth=8", "model.width=4", "sam=0.05",
                    "optimizer=sgd"),
+    "rank_files": (*TEXT, "averages=ema", "optimizer=adamw", "checkpoint.files=rank"),
 }  # fmt: skip
 IN_EIGHT = ("mlp_adam_8", "convnet_adam_8", "text_adam_8", "batch_norm_8")  # by 8 processes too
 # without slices, where the method itself amplifies rounding: the first updates

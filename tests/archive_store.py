@@ -43,9 +43,6 @@ class Archives:
         self._file(name).unlink()
         return []
 
-    def note_latest(self, name):
-        pass
-
     def remove_leftovers(self):
         for path in self.folder.glob("*.partial"):
             path.unlink()

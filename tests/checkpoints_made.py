@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import torch
 
-from andiron.checkpoint import Checkpoint, last_and_best
+from andiron.checkpoint import Checkpoint, checkpointing
 
 FILES = {"manifest.json", "model.safetensors", "optimizer.safetensors", "state.json"}
 ALL_FILES = FILES | {"model-ema.safetensors", "metrics.safetensors"}
-LAST_TWO_AND_BEST = last_and_best(last=2, metric="loss", split="valid", direction="lowest")
+LAST_TWO_AND_BEST = checkpointing().strategy
 
 
 def checkpoint(updates):
@@ -59,12 +59,8 @@ def save(saver, updates, *, loss=0.5):
 
 
 def names(folder):
-    """The files of a folder, except the note of the newest."""
-    return (
-        {path.name for path in folder.iterdir() if path.name != "latest.json"}
-        if folder.exists()
-        else set()
-    )
+    """The files of a folder."""
+    return {path.name for path in folder.iterdir()} if folder.exists() else set()
 
 
 def equal(actual, expected):

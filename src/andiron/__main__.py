@@ -28,7 +28,7 @@ SIMILAR = 0.75  # of 1: `evalute`, but not `resume`, which is an option
 GUIDE = "andiron.shell.cli.guide"
 # where that is installed, or in a checkout
 OF_THE_LAB = (
-    "bisect", "differ", "find-lr", "recheck", "replay", "rerun", "samples", "seeds",
+    "bisect", "consolidate", "differ", "find-lr", "recheck", "replay", "rerun", "samples", "seeds",
     "tokenize", "try", "verify-resume",
 )  # fmt: skip
 

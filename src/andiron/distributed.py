@@ -46,7 +46,13 @@ class Sharding(Protocol):
         """Raises: ConfigError for an optimizer whose step would be wrong with parts."""
 
     def whole(self, value: Any) -> Any:
-        """The value with whole tensors, in the memory of rank 0's host."""
+        """The value with whole tensors, in the memory of rank 0's host.
+
+        Of a checkpoint, the tensors that this process writes.
+        """
+
+    def checkpointer(self, own: Any) -> Any:
+        """The checkpointer of this process, or one that writes the tensors of its file."""
 
     def parts(self, saved: Any, parameters: Any) -> Any:
         """A checkpoint with this process's parts of the state of the optimizer of `parameters`."""
@@ -78,6 +84,7 @@ class World:
         self.num_slices = slices or size
         first, end = (self.num_slices * number // size for number in (rank, rank + 1))
         self.own_slices = range(first, end)
+        self.has_failed = False  # whether an exchange did
         self.waited = 0.0  # seconds in exchanges, most of them for other processes
         self.is_asked = False  # whether any process wants to be asked after the last update
         self.wants_asking: Callable[[], bool] = lambda: False  # whether this process does
@@ -219,6 +226,7 @@ class World:
             yield
             self.waited += time.monotonic() - started
         except RuntimeError as error:
+            self.has_failed = True
             cause = self.reports.cause(self.rank) if self.reports else ""
             raise errors.PeerError(cause or errors.one_line(error)) from error
 

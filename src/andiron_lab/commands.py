@@ -7,6 +7,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 COMMANDS = {
     "bisect": "andiron_lab.ask.bisect:main",
+    "consolidate": "andiron_lab.sharded.consolidate:main",
     "differ": "andiron_lab.seeds.differ:main",
     "find-lr": "andiron_lab.views.find_lr:main",
     "recheck": "andiron_lab.ask.recheck:main",

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional
 
 from andiron import data, models, recording, tasks
-from andiron.checkpoint import last_and_best
+from andiron.checkpoint import checkpointing
 from andiron.recording import NotRecordedError, keep_arguments, node_of
 from andiron.schedules import Cosine
 from andiron.shell.assembly import targets
@@ -76,7 +76,7 @@ def test_dataclasses_and_functions_are_recorded_as_they_are():
         "_target_": "andiron.schedules.Cosine", "initial_lr": 0.1, "num_updates": 100,
         "min_lr": 0.0,
     }  # fmt: skip
-    strategy = last_and_best(last=2, metric="loss", split="valid", direction="lowest")
+    strategy = checkpointing().strategy
     assert node_of(strategy)["strategies"][1]["metric"] == "loss"
     assert node_of(functional.relu) == "torch.nn.functional.relu"
     bound = functools.partial(functional.cross_entropy, label_smoothing=0.1)

@@ -24,7 +24,7 @@ from andiron.checkpoint.contents import Checkpoint
 from andiron.checkpoint.host_copy import HostCopy, copied
 from andiron.checkpoint.on_disk import checkpoint_files, manifest
 from andiron.checkpoint.policy import EVERY_EPOCH
-from andiron.checkpoint.store import LATEST, Store
+from andiron.checkpoint.store import Store
 from andiron.checkpoint.strategies import Saved, Strategy, names_kept
 from andiron.disk import files
 from andiron.plain.cadence import Cadence
@@ -98,8 +98,7 @@ class FileCheckpointer:
         number = self._newest.number + 1 if updates == self._newest.updates else 1
         self._newest = saved = Saved(updates, values, number)
         with self._lock:
-            if saved in self._kept([*self._held, saved]):
-                self._take(saved, checkpoint)
+            self._take(saved, checkpoint)
         if self._copies:
             self._writer.ask()
 
@@ -156,7 +155,6 @@ class FileCheckpointer:
             self.store.remove_leftovers()
         except OSError as error:
             log.warning("%s: its half-written files stay (%s)", self.store, error.strerror)
-        self._note_latest(name)
 
     def _take(self, saved: Saved, checkpoint: Checkpoint) -> None:
         """Takes the copy; drops those that it makes superfluous."""
@@ -238,14 +236,7 @@ class FileCheckpointer:
             return f"reading it back gives something else: {error}"
         finally:
             self._deadline = math.inf
-        self._note_latest(name)
         return None
-
-    def _note_latest(self, name: str) -> None:
-        try:
-            self.store.note_latest(name)
-        except OSError as error:  # the checkpoint itself is there
-            log.warning("%s/%s does not name %s (%s)", self.store, LATEST, name, error.strerror)
 
     def _prune(self) -> None:
         """Removes checkpoints that the strategy keeps neither of all nor of the written ones."""

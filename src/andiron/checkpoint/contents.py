@@ -1,7 +1,7 @@
 """The contents of a checkpoint: its name, its files, and the tensors of each file."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ STATE = "state.json"
 MANIFEST = "manifest.json"
 # no slash, which leads out of the folder; no lone surrogate, which file names cannot hold
 _OWN_NAME = re.compile(
-    r"(model(-(?P<average>[^/\0\ud800-\udfff]+))?|optimizer|metrics|frozen)\.safetensors"
-    r"|(state|manifest)\.json"
+    r"(model(-(?P<average>[^/\0\ud800-\udfff]+?))??|optimizer|metrics|frozen)"
+    r"(-[0-9]{5}-of-[0-9]{5})?\.safetensors"
+    r"|(state|manifest|model\.safetensors\.index)\.json"
 )
 _STEP = re.compile(r"step-(0|[1-9][0-9]*)(?:\.([2-9]|[1-9][0-9]+))?")
 
@@ -28,7 +29,8 @@ class Checkpoint:
 
     The tensors of model and optimizer by name, plain values (`state`), averages of the weights, and
     metric sums of the open window. `folder` is where it was read from. The tensors of the model
-    named in `frozen` do not train; checkpoints share the file that has them.
+    named in `frozen` do not train; checkpoints share the file that has them. Where each process
+    writes a file, `joined` adds the files of others, and `reread` reads all of them again.
     """
 
     model: Tensors
@@ -38,6 +40,12 @@ class Checkpoint:
     metrics: Tensors = field(default_factory=dict)
     folder: Path | None = None
     frozen: frozenset[str] = frozenset()
+    joined: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    reread: Callable[[dict[str, Any]], "Checkpoint"] | None = None  # with its state
+
+    def __reduce__(self) -> Any:
+        """The tensors for another process, or how it maps their files into its memory."""
+        return (self.reread, (self.state,)) if self.reread else super().__reduce__()
 
     def place(self, file: str) -> str:
         """The path of one of its files, for messages."""
@@ -60,6 +68,11 @@ def is_own(name: str) -> bool:
     return _OWN_NAME.fullmatch(name) is not None
 
 
+def undivided(name: str) -> str:
+    """The name of the file of which `name` is a part, such as model-00001-of-00002.safetensors."""
+    return re.sub(r"-[0-9]{5}-of-[0-9]{5}\.", ".", name)
+
+
 def average_in(name: str) -> str | None:
     """The name of the average stored in a file of this name; None for other files."""
     match = _OWN_NAME.fullmatch(name)
@@ -74,7 +87,7 @@ def tensors_by_file(checkpoint: Checkpoint) -> dict[str, Tensors]:
     files: dict[str, Tensors] = {MODEL: checkpoint.model, OPTIMIZER: checkpoint.optimizer}
     for name, average in checkpoint.averages.items():
         file = AVERAGE.format(name)
-        if not is_own(file):
+        if average_in(file) != name:
             raise ValueError(
                 f"average {name!r}: is part of a file name and cannot contain a slash; rename it"
             )

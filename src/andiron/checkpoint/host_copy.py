@@ -50,7 +50,9 @@ def copied(checkpoint: Checkpoint, state: dict[str, Any]) -> HostCopy:
     devices = {tensor.device for tensor in sources if tensor.is_cuda}
     # training keeps changing the state: it is copied by the encoder that will write it
     plain = json.loads(json.dumps(state))
-    copy = replace(contents.from_files(copies, plain), frozen=checkpoint.frozen)
+    copy = replace(
+        contents.from_files(copies, plain), frozen=checkpoint.frozen, joined=checkpoint.joined
+    )
     return HostCopy(copy, tuple(map(_event, devices)))
 
 

@@ -8,6 +8,7 @@ Cadence(updates=None, epochs=None, minutes=10.0)
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from andiron.checkpoint.store import LocalStore, Store
 from andiron.checkpoint.strategies import AnyOf, KeepBest, KeepEvery, KeepLast, Strategy
@@ -37,6 +38,7 @@ def checkpointing(
     keep_every_updates: Count | None = None,
     every: Every = "1epochs",
     store: Callable[[Path], Store] | None = None,
+    files: Literal["whole", "rank"] = "whole",
     mirror: str | None = None,
     mirror_wait: NonNegative = 60.0,
 ) -> Checkpointing:
@@ -47,6 +49,7 @@ def checkpointing(
     the interval in updates, epochs or minutes: 500, 2epochs, 10minutes, or {updates: 500,
     minutes: 10} for whichever comes first. `store` is called with the folder of the checkpoints
     and returns a Store: a dotted name, or a node with `_partial_: true`; null is a local disk.
+    With `strategy=fsdp` and files=rank each process writes a file of whole tensors.
     `mirror` is an address, such as s3://bucket/mine, to which a configured run copies them from
     that disk; its end waits `mirror_wait` seconds for the newest one.
     Raises: ValueError for a number out of range, `also_best` without `metric`, or a `mirror` of

@@ -21,7 +21,6 @@ from andiron.plain import readable
 from andiron.plain.cadence import Cadence
 from andiron.protocols import Values
 
-LATEST = "latest.json"  # names the newest checkpoint, for people only
 KINDS = {"names": (list, tuple, set), "fetch": (Path,)}  # that these methods return
 
 
@@ -49,9 +48,6 @@ class Store(Protocol):
 
     def remove(self, name: str, file_names: Iterable[str]) -> list[str]:
         """Removes these files of a folder, and the folder once empty; returns remaining names."""
-
-    def note_latest(self, name: str) -> None:
-        """Notes for people which checkpoint is the newest."""
 
     def remove_leftovers(self) -> None:
         """Removes half-written and half-removed folders of killed processes."""
@@ -84,7 +80,7 @@ class NamedErrors:
     # not by __getattr__, where Python 3.12's isinstance looks for no method of a Protocol
     names, write = partialmethod(_call, "names"), partialmethod(_call, "write")
     fetch, rename = partialmethod(_call, "fetch"), partialmethod(_call, "rename")
-    remove, note_latest = partialmethod(_call, "remove"), partialmethod(_call, "note_latest")
+    remove = partialmethod(_call, "remove")
     remove_leftovers = partialmethod(_call, "remove_leftovers")
 
 
@@ -175,16 +171,9 @@ class LocalStore:
         """Removes these files, and the folder once empty; returns the remaining names."""
         return files.remove_folder(self.folder / name, file_names)
 
-    def note_latest(self, name: str) -> None:
-        """Writes latest.json."""
-        place = contents.step_place(name)
-        files.write_json(self.folder / LATEST, {"name": name, "updates": place and place[0]})
-
     def remove_leftovers(self) -> None:
         """Removes half-written checkpoints, but only a checkpoint's files."""
         for path, name in files.partials(self.folder).items():
-            if name == LATEST:
-                files.remove_partial(path, [])
-            elif contents.step_place(name) and path.is_dir():
+            if contents.step_place(name) and path.is_dir():
                 own = [file.name for file in path.iterdir() if contents.is_own(file.name)]
                 files.remove_partial(path, own)

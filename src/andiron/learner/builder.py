@@ -13,7 +13,7 @@ from torch import nn
 from torch.optim.lr_scheduler import LRScheduler
 
 from andiron import errors, ranges, render
-from andiron.checkpoint import Checkpointer, FileCheckpointer, LocalStore, Store, last_and_best
+from andiron.checkpoint import Checkpointer, FileCheckpointer, LocalStore, Store, checkpointing
 from andiron.checkpoint.store import SilentCheckpointer
 from andiron.checkpoint.strategies import Strategy
 from andiron.data import Splits
@@ -36,7 +36,7 @@ from andiron.run_folder import folder_at
 from andiron.schedules import Schedule
 from andiron.writers import default_writers
 
-DEFAULT_STRATEGY = last_and_best(last=2, metric="loss", split="valid", direction="lowest")
+DEFAULT_STRATEGY = checkpointing().strategy
 
 
 class LearnerBuilder:
@@ -210,7 +210,8 @@ class LearnerBuilder:
 
         def checkpointer(world: World) -> Checkpointer:
             kind = FileCheckpointer if world.rank == 0 else SilentCheckpointer
-            return kind(store(folder.checkpoints), strategy, every, run)
+            own = kind(store(folder.checkpoints), strategy, every, run)
+            return world.sharding.checkpointer(own) if world.sharding else own
 
         return self._choose(strategy=strategy, checkpointer=checkpointer)
 

@@ -24,6 +24,7 @@ LEFT_OUT = (  # depend on time or place, or on how often an interrupted run save
 MISSING = "missing"
 OF_THE_TEST = re.compile(": test[,-]")
 Values = dict[str, Any]  # tensors, or other values as exact text
+Files = dict[str, list[Path]]  # by name; a file may be in several parts
 Stores = Callable[[Path], Store]  # by the folder of a run's checkpoints
 
 
@@ -122,8 +123,8 @@ def of_stretch(
     if saved is not None:
         files = _inner_files(saved[0])
         differences += of_checkpoints(*saved)
-    weights = [path for path in files.values() if path.name != contents.STATE]
-    return sum(len(_read(path)) for path in weights), values, differences
+    weights = [paths for name, paths in files.items() if name != contents.STATE]
+    return sum(len(_read(paths)) for paths in weights), values, differences
 
 
 def of_checkpoints(expected: Path, actual: Path) -> Iterator[Difference]:
@@ -170,26 +171,30 @@ def _logged_differences(expected: Logged, actual: Logged) -> Iterator[Difference
             yield from value_differences(place.where, one, other, place.updates)
 
 
-def _files(folder: RunFolder, stores: Stores) -> dict[str, Path]:
+def _files(folder: RunFolder, stores: Stores) -> Files:
     """The compared files of a run, by their names in a difference."""
     named, store = {}, stores(folder.checkpoints)
     for name in checkpoint.names(store)[-1:]:
         files = _inner_files(store.fetch(name))
-        named = {f"newest checkpoint: {name}": path for name, path in files.items()}
+        named = {f"newest checkpoint: {name}": paths for name, paths in files.items()}
     final = [*sorted(folder.path.glob("model*.safetensors")), folder.summary]
-    named |= {path.name: path for path in final}
-    return {name: path for name, path in named.items() if path.exists()}
+    return named | {path.name: [path] for path in final if path.exists()}
 
 
-def _inner_files(folder: Path) -> dict[str, Path]:
+def _inner_files(folder: Path) -> Files:
     """The compared files of a checkpoint."""
     weights = {*folder.glob("*.safetensors")} - {folder / FROZEN}  # part of the model's
-    return {path.name: path for path in [*sorted(weights), folder / contents.STATE]}
+    named: Files = {}
+    for path in [*sorted(weights), folder / contents.STATE]:
+        named.setdefault(contents.undivided(path.name), []).append(path)
+    return named
 
 
-def _read(path: Path) -> Values:
+def _read(paths: list[Path]) -> Values:
+    path = paths[0]
     if path.suffix == ".safetensors":
-        return dict(sorted(serialization.load_tensors(path).items()))
+        parts = map(serialization.load_tensors, paths)
+        return dict(sorted(tensor for part in parts for tensor in part.items()))
     flat = leaves(manifest.read_json(path), opens_lists=True)
     named = ((".".join(key), value) for key, value in flat)
     # a summary has the calls and seconds of observers in one process; a checkpoint their state
@@ -198,7 +203,7 @@ def _read(path: Path) -> Values:
     return {name: repr(value) for name, value in named if not f"{name}.".startswith(left_out)}
 
 
-def _file_differences(expected: dict[str, Path], actual: dict[str, Path]) -> Iterator[Difference]:
+def _file_differences(expected: Files, actual: Files) -> Iterator[Difference]:
     for name in expected | actual:
         one, other = ("there" if name in paths else MISSING for paths in (expected, actual))
         if one == other:

@@ -26,6 +26,7 @@ from andiron.shell.assembly import devices
 from andiron.shell.config.schema import Train
 from andiron_lab.sharded import dtensor_rules, parameter_rows
 from andiron_lab.sharded.exchanges import BlockGather, BlockSum, StepPlace
+from andiron_lab.sharded.rank_files import RankCheckpointer, RankFiles
 from andiron_lab.sharded.sharded_mean import ShardedMean
 
 log = logging.getLogger("andiron")
@@ -44,13 +45,18 @@ ELEMENTWISE = {
 class FullySharded:
     """Shards a model over the processes of `world`; `device` has this process's parts.
 
+    With `writes_files` each process writes a file of every checkpoint; see `rank_files`.
     Raises: ConfigError for one process, or parameters outside of the network.
     """
 
-    def __init__(self, model: nn.Module, world: World, device: torch.device):
+    def __init__(
+        self, model: nn.Module, world: World, device: torch.device, *, writes_files: bool = False
+    ):
         if world.size == 1:  # torch then copies gradients, without their weights
             raise errors.ConfigError(["strategy=fsdp: needs several processes; start torchrun"])
         self._world, self._place = world, StepPlace()
+        self._writes_files = writes_files
+        self._files: RankFiles | None = None  # of the run's checkpoints
         network: Any = network_of(model)
         held = {*network.parameters()}
         outside = [name for name, p in model.named_parameters() if p not in held]
@@ -91,8 +97,13 @@ class FullySharded:
             raise errors.ConfigError(problems)
 
     def whole(self, value: Any) -> Any:
-        """The value with whole tensors, in the memory of rank 0's host, one after the other."""
+        """The value with whole tensors, in the memory of rank 0's host, one after the other.
+
+        Of a checkpoint that all processes write, the tensors of this one's file.
+        """
         if isinstance(value, Checkpoint):
+            if self._files:
+                return self._files.own(value)
             return replace(value, **{name: self.whole(own) for name, own in vars(value).items()})
         if isinstance(value, dict):
             return {name: self.whole(inner) for name, inner in value.items()}
@@ -114,6 +125,16 @@ class FullySharded:
                 elif not rank:
                     whole[first:last] = own
         return whole
+
+    def checkpointer(self, own: Any) -> Any:
+        """The checkpointer of this process, or one that writes the tensors of its file.
+
+        Raises: ConfigError for a store that is no folder.
+        """
+        if not self._writes_files:
+            return own
+        self._files = RankFiles(self._world, own.store)
+        return RankCheckpointer(self._world, own) if self._world.rank else own
 
     def parts(self, saved: Checkpoint, parameters: Mapping[str, nn.Parameter]) -> Checkpoint:
         """A checkpoint with this process's parts of the optimizer's state."""
@@ -155,7 +176,8 @@ def shard_configured(model: nn.Module, splits: Splits, config: Train, world: Wor
     """
     if problems := [*_option_problems(config), *_short_batches(splits, config, world)]:
         raise errors.ConfigError(problems)
-    FullySharded(model, world, devices.resolve(config.device))
+    writes_files = (config.checkpoint or {}).get("files") == "rank"
+    FullySharded(model, world, devices.resolve(config.device), writes_files=writes_files)
 
 
 def _option_problems(config: Train) -> Iterator[str]:

@@ -38,7 +38,7 @@ def norms(
         _add(sums, world)
         return [*sums.sqrt()]
     divided = [place for place, tensor in enumerate(tensors) if isinstance(tensor, DTensor)]
-    for place, whole in _wholes([tensors[place] for place in divided], world):
+    for place, whole in wholes([tensors[place] for place in divided], world):
         sums[divided[place]] = torch.linalg.vector_norm(whole, order)
     if world.rank == 0:
         for place in {*range(len(tensors))}.difference(divided):
@@ -47,18 +47,23 @@ def norms(
     return [*sums]
 
 
-def _wholes(tensors: Sequence[Tensor], world: World) -> Iterator[tuple[int, Tensor]]:
-    """The places and tensors of which this process computes the norm, whole.
+def wholes(tensors: Sequence[Tensor], world: World) -> Iterator[tuple[int, Tensor]]:
+    """The places and tensors that this process has whole; see `turns`."""
+    for places in turns(tensors, world.size):
+        whole = _exchanged([tensors[place] for place in places], world)
+        if whole is not None:
+            yield places[world.rank], whole
 
-    `size` tensors are exchanged at a time, each to the process that has its place among them.
+
+def turns(tensors: Sequence[Tensor], size: int) -> Iterator[list[int]]:
+    """The places of the tensors that are exchanged at once: at most `size`, of one dtype.
+
+    Each is then whole in the process that has its place among them.
     """
     for dtype in dict.fromkeys(tensor.dtype for tensor in tensors):
         of_dtype = [place for place, tensor in enumerate(tensors) if tensor.dtype == dtype]
-        for start in range(0, len(of_dtype), world.size):
-            places = of_dtype[start : start + world.size]
-            whole = _exchanged([tensors[place] for place in places], world)
-            if whole is not None:
-                yield places[world.rank], whole
+        for start in range(0, len(of_dtype), size):
+            yield of_dtype[start : start + size]
 
 
 def _exchanged(tensors: Sequence[Tensor], world: World) -> Tensor | None:

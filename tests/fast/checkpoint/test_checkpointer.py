@@ -1,6 +1,5 @@
 """Checkpoints are whole or absent, copied when saved, pruned as decided, read back as saved."""
 
-import json
 import threading
 import time
 
@@ -150,17 +149,6 @@ def test_further_states_at_the_same_update_have_their_own_names(tmp_path):
     assert names(tmp_path) == {"step-10.3", "step-12"}
 
 
-def test_latest_json_names_the_newest_that_is_on_the_disk(tmp_path):
-    saver = FileCheckpointer(tmp_path, KeepLast(1))
-    for updates, expected in ((10, "step-10"), (10, "step-10.2"), (20, "step-20")):
-        save(saver, updates)
-        saver.wait()
-        assert json.loads((tmp_path / "latest.json").read_text()) == {
-            "name": expected, "updates": updates,
-        }  # fmt: skip
-    saver.close()
-
-
 def test_the_newest_stays_until_there_is_a_newer_one_whatever_the_strategy(tmp_path):
     saver = FileCheckpointer(
         tmp_path, lambda saved: {one.name for one in saved if one.updates == 10}
@@ -184,7 +172,7 @@ def test_between_two_writes_a_second_passes_and_close_writes_what_is_kept(
 ):
     saver = FileCheckpointer(tmp_path, LAST_TWO_AND_BEST)
     save(saver, 10, loss=0.5)
-    until(lambda: (tmp_path / "latest.json").exists())
+    until(lambda: names(tmp_path) == {"step-10"})
     for updates, loss in ((20, 0.4), (30, 0.1), (40, 0.9), (50, 0.8)):
         save(saver, updates, loss=loss)
     assert names(tmp_path) == {"step-10"}
@@ -207,7 +195,7 @@ def test_what_had_to_wait_is_written_without_another_save(tmp_path, monkeypatch)
 def test_the_newest_on_the_disk_stays_while_what_replaces_it_waits(tmp_path, rarely):
     saver = FileCheckpointer(tmp_path, KeepLast(1))
     save(saver, 10)
-    until(lambda: (tmp_path / "latest.json").exists())
+    until(lambda: names(tmp_path) == {"step-10"})
     save(saver, 20)
     assert [saved.updates for saved in saver.saved] == [20]
     assert newest_whole(tmp_path)[0].name == "step-10"
@@ -290,7 +278,7 @@ def test_a_folder_with_another_runs_checkpoints_is_refused_and_unchanged(tmp_pat
         f"{tmp_path} already holds checkpoints of a run, the newest step-10: resume that run, or "
         "choose another folder"
     )
-    assert names(tmp_path) == {"step-10", "latest.json"} or names(tmp_path) == {"step-10"}
+    assert names(tmp_path) == {"step-10"}
     assert load(tmp_path / "step-10").state["updates"] == 10
 
 
@@ -303,7 +291,7 @@ def test_turning_back_sets_the_newer_checkpoints_aside(tmp_path, caplog):
     assert [saved.updates for saved in saver.saved] == [10]
     save(saver, 20)
     assert saver.close()
-    assert names(tmp_path) - {"latest.json"} == {
+    assert names(tmp_path) == {
         "step-10", "step-20", "step-20.unused", "step-30.unused",
     }  # fmt: skip
     assert newest_whole(tmp_path)[0].name == "step-20"
@@ -463,7 +451,6 @@ def test_going_on_from_an_older_one_sets_the_newer_aside(tmp_path, caplog):
         "checkpoint step-30 is newer than step-10, from which the run resumes; it was renamed to "
         "step-30.unused" in caplog.text
     )
-    assert json.loads((tmp_path / "latest.json").read_text())["name"] == "step-10"
     save(again, 20)
     again.close()
     assert names(tmp_path) == {"step-10", "step-20", "step-20.unused", "step-30.unused"}
@@ -481,7 +468,6 @@ def test_what_a_killed_process_left_is_removed_but_nothing_of_others(tmp_path):
         (tmp_path / name).mkdir()
         (tmp_path / name / "model.safetensors").write_bytes(b"half")
     (tmp_path / ".step-10.2.89abcdef.partial" / "notes").write_text("not a run's")
-    (tmp_path / ".latest.json.01234567.partial").write_bytes(b"{")
     (tmp_path / ".step-20.ffffffff.partial").write_bytes(b"a file, so no checkpoint of ours")
     resumed(tmp_path, KeepLast(1)).close()
     assert names(tmp_path) == {

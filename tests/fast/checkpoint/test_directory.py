@@ -112,7 +112,7 @@ def test_what_has_no_checkpoints_name_is_left_alone(folder, caplog):
     )  # fmt: skip
     for name in (*foreign, "mine"):
         (folder / name).mkdir()
-    # for people: it decides nothing
+    # of an earlier version, for people: it decides nothing
     (folder / "latest.json").write_text('{"name": "step-9", "updates": 9}')
     before = names(folder)
     assert newest_whole(folder)[0].name == "step-10.10"

@@ -45,9 +45,6 @@ class MemoryStore:
         left = sorted(set(self.folders.pop(name)) - set(file_names))
         return left
 
-    def note_latest(self, name):
-        self.latest = name
-
     def remove_leftovers(self):
         pass
 
@@ -110,7 +107,7 @@ def test_a_failing_store_is_tried_again(tmp_path, caplog):
     assert "checkpoint step-20 COULD NOT BE WRITTEN in memory (Input/output error)" in caplog.text
     store.is_failing = False
     assert saver.close()
-    assert names(store) == ["step-20"] and store.latest == "step-20"
+    assert names(store) == ["step-20"]
 
 
 def test_a_damaged_checkpoint_is_set_aside_in_the_store(tmp_path):
@@ -166,7 +163,7 @@ def test_whatever_a_store_raises_or_returns_is_named_and_tried_again(
 def test_the_methods_of_a_named_store_are_found_without_asking_it(tmp_path):
     """Python 3.12's isinstance looks for them so."""
     store = as_store(MemoryStore(tmp_path))
-    for method in ("names", "write", "fetch", "rename", "remove", "note_latest"):
+    for method in ("names", "write", "fetch", "rename", "remove"):
         assert inspect.getattr_static(store, method)
 
 

@@ -9,7 +9,7 @@ from kept_points import Rewound
 from small_digits import DIGITS, LR, TEST, TRAIN, VALID, builder, classifier, loaders
 
 from andiron import data, errors, schedules
-from andiron.checkpoint import last_and_best
+from andiron.checkpoint import checkpointing
 from andiron.distributed import World
 from andiron.learner import EarlyStopping, LearnerBuilder
 from andiron.metrics import Accuracy, Loss
@@ -37,7 +37,7 @@ def fitted(folder, change, more=None, **options):
 
 
 def best(metric, direction):
-    return last_and_best(last=1, metric=metric, split="night", direction=direction)
+    return checkpointing(last=1, metric=metric, split="night", direction=direction).strategy
 
 
 @pytest.mark.parametrize(("every", "expected"), [

@@ -202,14 +202,12 @@ def test_whichever_sync_fails_no_folder_is_left_and_the_next_is_whole(
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fail_from)
         save(saver, 10)
-        # four files, the names in the folder, the folder's name: then it is whole; latest.json is
-        # next
+        # four files, the names in the folder, the folder's name: then it is whole
         assert saver.wait() == (number > 6)
         assert names(tmp_path) == ({"step-10"} if number > 6 else set())
     save(saver, 20)
     assert saver.close()
     assert names(tmp_path) == {"step-20"}
-    assert json.loads((tmp_path / "latest.json").read_text())["name"] == "step-20"
 
 
 def test_what_reads_back_otherwise_is_set_aside_before_anything_older_goes(
@@ -235,7 +233,6 @@ def test_what_reads_back_otherwise_is_set_aside_before_anything_older_goes(
         "(reading it back gives something else: " in caplog.text
         and "the newest intact one there is step-10" in caplog.text
     )
-    assert json.loads((tmp_path / "latest.json").read_text())["name"] == "step-10"
     assert saver.close()  # tried again
     assert equal(load(tmp_path / "step-20"), checkpoint(20)) and "step-10" not in names(tmp_path)
 
@@ -250,15 +247,6 @@ def test_reading_back_goes_past_the_systems_memory_of_the_file(tmp_path, monkeyp
     assert asked == [(0, 0, 4)] * 3
     manifest.verified(tmp_path / "step-10")
     assert len(asked) == 3
-
-
-def test_latest_json_that_cannot_be_written_costs_no_checkpoint(tmp_path, monkeypatch, caplog):
-    (tmp_path / "latest.json").mkdir()
-    saver = FileCheckpointer(tmp_path, KeepLast(1))
-    save(saver, 10)
-    assert saver.close()
-    assert f"{tmp_path / 'latest.json'} does not name step-10 (Is a directory)" in caplog.text
-    assert equal(newest_whole(tmp_path)[1], checkpoint(10))
 
 
 def test_what_cannot_be_removed_is_tried_again_after_the_next_write(tmp_path, monkeypatch, caplog):

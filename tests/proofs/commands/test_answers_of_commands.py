@@ -30,6 +30,7 @@ SUCCESSES = {  # beside those of proofs/ten_tasks.py
     "plan": [*SMALL, "hydra.run.dir=planned"],
     "find-lr": [*SMALL, "--updates", "12", "hydra.run.dir=found"],
     "tokenize": ["text.txt", "--tokenizer", "tokenizer.json", "--to", "shards"],
+    "consolidate": ["run/checkpoints/step-21", "joined"],
     "watch": ["run"],
     "evaluate": ["run"],
     "predict": ["run", "picture.png"],
@@ -76,6 +77,7 @@ FAILURES = {
         ["text.txt", "--tokenizer", "text.txt", "--to", "into"],
         ["text.txt", "--tokenizer", "tokenizer.json", "--to", "into", "--end", "[END]"],
     ],
+    "consolidate": [[], ["nowhere", "into"], ["empty", "into"], ["run", "run/inside"]],
     "watch": [[], ["nowhere"], ["empty"], ["run", "--onec"], ["run", "text"]],
     "evaluate": [
         [], ["nowhere"], ["empty"], ["run", "splt=test"], ["run", "split=tset"],

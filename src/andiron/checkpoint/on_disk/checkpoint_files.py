@@ -2,11 +2,14 @@
 
 import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from andiron import errors
 from andiron.checkpoint import contents
-from andiron.checkpoint.contents import MANIFEST, MODEL, STATE, Checkpoint
+from andiron.checkpoint.contents import MANIFEST, MODEL, STATE, Checkpoint, Tensors
 from andiron.checkpoint.on_disk import manifest
 from andiron.checkpoint.on_disk.frozen_file import FrozenFile
 from andiron.checkpoint.on_disk.manifest import Digested, Manifest
@@ -45,6 +48,7 @@ def pieces(
         file: Digested(safetensors_codec.chunks(of_file)) for file, of_file in tensors.items()
     }
     content[STATE] = Digested([files.as_json(checkpoint.state)])
+    content = checkpoint.joined(content) if checkpoint.joined else content
 
     def listed() -> Iterator[bytes]:
         entries = {file: digested.entry for file, digested in content.items()}
@@ -78,10 +82,19 @@ def load(folder: Path, *, past_cache: bool = False) -> Checkpoint:
             f"{folder / STATE}: updates are {updates!r}, not {listed.updates}: damaged; use "
             "another checkpoint"
         )
-    names = [name for name in listed.entries if name != STATE]
-    tensors = {name: safetensors_codec.load_tensors(folder / name, alone=True) for name in names}
-    tensors[MODEL] |= tensors.pop(FROZEN, {})
     foreign = sorted({path.name for path in folder.iterdir()} - {MANIFEST, *listed.entries})
     if foreign:
         log.warning("%s: not part of the checkpoint, not read: %s", folder, ", ".join(foreign))
-    return contents.from_files(tensors, state, folder)
+    return _mapped(folder, listed, state)
+
+
+def _mapped(folder: Path, listed: Manifest, state: dict[str, Any]) -> Checkpoint:
+    """A checkpoint whose files a process has verified."""
+    tensors: dict[str, Tensors] = {}
+    for name in (name for name in listed.entries if name.endswith(".safetensors")):
+        own = safetensors_codec.load_tensors(folder / name, alone=True)
+        tensors.setdefault(contents.undivided(name), {}).update(own)
+    tensors[MODEL] |= tensors.pop(FROZEN, {})
+    saved = contents.from_files(tensors, state, folder)
+    is_whole = MODEL in listed.entries
+    return saved if is_whole else replace(saved, reread=partial(_mapped, folder, listed))

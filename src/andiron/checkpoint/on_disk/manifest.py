@@ -113,7 +113,7 @@ def _problem(plain: object) -> str | None:
             return f"lists {name!r}, not a file of a checkpoint"
         if not checksums.is_entry(entry):
             return f"bytes and sha256 of {name} are missing"
-    missing = sorted(_REQUIRED - plain["files"].keys())
+    missing = sorted(_REQUIRED.difference(map(contents.undivided, plain["files"])))
     if missing:
         return f"does not list {missing[0]}"
     return None if plain["sha256"] == checksums.own(plain) else "its own SHA-256 differs"

@@ -233,7 +233,7 @@ def _weights_in(folder: RunFolder, trusted: Trust) -> Path:
     if not directory.names(store):
         return folder.model
     path, _ = directory.newest_whole(store, run_record.identity(folder))
-    return path / contents.MODEL
+    return serialization.files_of_weights(path)[0]
 
 
 def _names_of(facts: Mapping[str, Any]) -> Names:

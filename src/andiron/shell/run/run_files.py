@@ -23,7 +23,7 @@ from andiron.shell.run import run_record, status
 
 CHECKPOINT_MANIFEST, LATEST = "manifest.json", "latest.json"  # read here without importing torch
 SET_ASIDE = r"(\.(damaged|unused)(\.[0-9]+)?)?"  # after the name that its manifest has
-PLAIN = CHECKPOINT_MANIFEST, "state.json"
+PLAIN = CHECKPOINT_MANIFEST, "state.json", "model.safetensors.index.json"
 log = logging.getLogger("andiron")
 
 
