@@ -87,7 +87,7 @@ def test_signatures_show_types_as_they_are_written():
     code = """import inspect, andiron
 from andiron import checkpoint, data, learner, models, schedules
 for shown in (learner.LearnerBuilder, data.csv, schedules.Cosine, models.MLP,
-              checkpoint.checkpointing):
+              checkpoint.last_and_best):
     print(inspect.signature(shown))"""
     command, place = [sys.executable, "-c", code], {"PYTHONPATH": str(ROOT / "src")}
     shown = subprocess.run(command, env=os.environ | place, capture_output=True, text=True).stdout

@@ -6,11 +6,18 @@ from andiron.checkpoint.contents import Checkpoint
 from andiron.checkpoint.directory import names, newest_whole
 from andiron.checkpoint.policy import Checkpointing, checkpointing
 from andiron.checkpoint.store import Checkpointer, LocalStore, Store
-from andiron.checkpoint.strategies import AnyOf, KeepBest, KeepEvery, KeepLast, Saved
+from andiron.checkpoint.strategies import (
+    AnyOf,
+    KeepBest,
+    KeepEvery,
+    KeepLast,
+    Saved,
+    last_and_best,
+)
 from andiron.plain.cadence import Cadence
 
 __all__ = [
     "AnyOf", "Cadence", "Checkpoint", "Checkpointer", "Checkpointing", "FileCheckpointer",
     "KeepBest", "KeepEvery", "KeepLast", "LocalStore", "Saved", "Store", "checkpointing",
-    "load", "names", "newest_whole", "write",
+    "last_and_best", "load", "names", "newest_whole", "write",
 ]  # fmt: skip

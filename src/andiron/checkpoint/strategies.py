@@ -1,7 +1,7 @@
 """Retention strategies: decisions as data, which the checkpointer acts on.
 
 >>> saved = [Saved(10, {"valid": {"loss": 0.5}}), Saved(20, {"valid": {"loss": 0.9}}), Saved(30)]
->>> sorted(AnyOf((KeepLast(1), KeepBest("loss")))(saved))
+>>> sorted(last_and_best(last=1, metric="loss", split="valid", direction="lowest")(saved))
 ['step-10', 'step-30']
 """
 
@@ -154,3 +154,8 @@ def judged_average(strategy: Strategy | None) -> str:
     """The average of the weights whose values choose the best checkpoint; empty if none is."""
     rules = keeping_best(strategy)[:1]
     return rules[0].split.partition("-")[2] if rules else ""
+
+
+def last_and_best(*, last: int, metric: str, split: str, direction: Direction) -> AnyOf:
+    """The `last` newest checkpoints and the best by `metric` on `split`."""
+    return AnyOf((KeepLast(last), KeepBest(metric, split, direction)))

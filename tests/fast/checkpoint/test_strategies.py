@@ -7,7 +7,7 @@ import random
 import pytest
 
 from andiron.checkpoint import strategies
-from andiron.checkpoint import AnyOf, KeepBest, KeepEvery, KeepLast, Saved, checkpointing
+from andiron.checkpoint import AnyOf, KeepBest, KeepEvery, KeepLast, Saved, last_and_best
 from refusals import message_of
 
 
@@ -105,11 +105,13 @@ def test_composed_keeps_what_any_of_them_keeps():
     ((0.5, 0.4, 0.9, 0.8), {20, 30, 40}), ((0.5, 0.4, 0.9, 0.8, 0.3), {40, 50}),
 ])  # fmt: skip
 def test_the_last_two_and_the_best_stay_as_epochs_go_by(losses, kept):
-    assert checkpointing().strategy(saved(*losses)) == steps(kept)
+    assert last_and_best(last=2, metric="loss", split="valid", direction="lowest")(
+        saved(*losses)
+    ) == steps(kept)
 
 
 def test_deciding_again_on_what_stayed_drops_nothing():
-    strategy = checkpointing().strategy
+    strategy = last_and_best(last=2, metric="loss", split="valid", direction="lowest")
     history = saved(0.5, 0.1, 0.7, 0.6, 0.1, 0.9)
     kept = strategy(history)
     assert strategy([checkpoint for checkpoint in history if checkpoint.name in kept]) == kept
@@ -184,7 +186,9 @@ def test_a_composition_keeps_the_same_in_any_order():
 
 
 def test_strategies_are_data():
-    assert checkpointing().strategy == AnyOf((KeepLast(2), KeepBest("loss")))
+    assert last_and_best(last=2, metric="loss", split="valid", direction="lowest") == AnyOf(
+        (KeepLast(2), KeepBest("loss"))
+    )
     assert repr(KeepEvery(100)) == "KeepEvery(updates=100)"
 
 

@@ -49,10 +49,11 @@ def pieces(
     }
     content[STATE] = Digested([files.as_json(checkpoint.state)])
     content = checkpoint.joined(content) if checkpoint.joined else content
+    updates = checkpoint.state["updates"]  # alone: a generator may outlive the memory of tensors
 
     def listed() -> Iterator[bytes]:
         entries = {file: digested.entry for file, digested in content.items()}
-        yield Manifest(name, checkpoint.state["updates"], entries, run).as_json()
+        yield Manifest(name, updates, entries, run).as_json()
 
     return {**content, MANIFEST: Digested(listed())}
 
