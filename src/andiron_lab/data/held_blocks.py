@@ -13,14 +13,14 @@ Read = Callable[[Tensor], Mapping[str, Values]]  # the columns of the rows at th
 
 
 class HeldBlocks:
-    """Rows by place, of which whole blocks are read, and up to `most` of them held.
+    """Rows by place, of which whole blocks are read; the `most` that were used last are held.
 
     Nothing depends on which are held.
     """
 
     def __init__(self, read: Read, size: int, block: int, most: int):
         self._read, self._size, self._block, self._most = read, size, block, most
-        self._slots: dict[int, int] = {}  # of the held blocks
+        self._slots: dict[int, int] = {}  # of the held blocks, the one used last at the end
         self._columns: dict[str, Any] = {}  # an entry for each row of each slot
         self._lock = threading.Lock()  # a loader may be left while its thread still gathers
 
@@ -36,18 +36,21 @@ class HeldBlocks:
     def _held(self, blocks: list[int]) -> Tensor:
         """The slots of the blocks; those that are missing are read together."""
         missing = [block for block in blocks if block not in self._slots]
-        if len(self._slots) + len(missing) > self._most:
-            self._slots.clear()
-            missing = blocks
         if missing:
-            slots = torch.arange(len(self._slots), len(self._slots) + len(missing))
             within = torch.arange(self._block)
             places = torch.tensor(missing)[:, None] * self._block + within
             is_row = places < self._size  # the last block may be short
+            columns = self._read(places[is_row])
+            used = [block for block in blocks if block in self._slots]
+            self._slots |= {block: self._slots.pop(block) for block in used}
+            for block in missing:
+                is_full = len(self._slots) == self._most
+                slot = self._slots.pop(next(iter(self._slots))) if is_full else len(self._slots)
+                self._slots[block] = slot
+            slots = torch.tensor([self._slots[block] for block in missing])
             rows = (slots[:, None] * self._block + within)[is_row]
-            for name, values in self._read(places[is_row]).items():
+            for name, values in columns.items():
                 self._hold(name, rows, values)
-            self._slots |= zip(missing, slots.tolist(), strict=True)
         return torch.tensor([self._slots[block] for block in blocks])
 
     def _hold(self, name: str, rows: Tensor, values: Values) -> None:
