@@ -6,6 +6,7 @@
 """
 
 import json
+import logging
 import random
 import re
 import sys
@@ -31,6 +32,7 @@ DRAWING = {  # libraries of fsspec's protocols, and what they stand on
     "paramiko", "requests", "s3fs", "urllib3", "webdav4",
 }  # fmt: skip
 READS = 3  # of a file that is damaged as it comes
+log = logging.getLogger("andiron")
 DAMAGED = re.compile("Checksum|Consistency")  # errors of botocore and gcsfs
 MOST_ADDRESS_FILE = 2**20  # bytes of mirror.json and of a manifest
 CREDENTIALS = (
@@ -63,6 +65,10 @@ class RemoteRun:
         finally:
             random.setstate(before)  # imports may draw
         _give_own_random()
+        if self._files.async_impl:  # a lost connection leaves tasks that failed, each a traceback
+            self._files.loop.set_exception_handler(
+                lambda _, failure: log.debug("%s: %s", self, without_user(failure["message"]))
+            )
         self._root = str(root).rstrip("/")
 
     def __str__(self) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -89,7 +90,8 @@ def build(
     if trusted is not None:
         target_kinds.check(dataclasses.asdict(config), trusted)
     with nullcontext() if trusted is None else unwritten():
-        components = world.after_first(partial(_built, config, size_limit, trusted, world))
+        weights = world.decided(partial(start_from.weights_of, config, trusted))
+        components = world.after_first(partial(_built, config, size_limit, weights, world))
     _check_same(components.splits, world)
     host_memory.map_once([loader.dataset for loader in components.loaders], world)
     return components
@@ -121,14 +123,12 @@ def _num_sets(data: Mapping[str, object]) -> int:
 
 
 def _built(
-    config: Train, size_limit: SizeLimit | None, trusted: Trust | None, world: World
+    config: Train, size_limit: SizeLimit | None, weights: list[Path] | None, world: World
 ) -> Components:
     too_many = worker_limits.problem(config.num_workers, _num_sets(config.data))
     if problems := [*division.option_problems(config, world), *filter(None, [too_many])]:
         raise errors.ConfigError(problems)
     device = devices.resolve(config.device)
-    is_fresh = config.start_from is None or config.fork_from is not None
-    weights = None if is_fresh else start_from.weights_of(config, trusted)
     splits = data(config)
     model = network.model(config, splits, size_limit)
     train, valid, test, *more = (
