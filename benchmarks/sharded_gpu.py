@@ -2,10 +2,11 @@
 
     torchrun --standalone --nproc-per-node=N benchmarks/sharded_gpu.py [--device cuda] [--layers 12]
 
-At least two processes. Each side makes the same updates of a GPT by fused AdamW; the table has, of
-rank 0, milliseconds and CPU seconds an update, the bytes of all live tensors after it, and on GPUs
-the allocator's peak. Then one block's gradients are added up by torch's reduce-scatter, and in the
-fixed order of `slices`. On GPUs it takes less than five minutes.
+Each side makes the same updates of a GPT by fused AdamW; the table has, of rank 0, milliseconds and
+CPU seconds an update, the bytes of all live tensors after it, and on GPUs the allocator's peak and
+the share of the time of NCCL's kernels in which another kernel runs too. Then one block's gradients
+are added up by torch's reduce-scatter, and in the fixed order of `slices`. One process, which
+`strategy=fsdp` refuses, measures the other sides. The default network takes minutes on GPUs.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,9 +25,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))  # a plain 
 
 import torch  # noqa: E402
 from torch import distributed, nn  # noqa: E402
+from torch.autograd import DeviceType  # noqa: E402
 from torch.distributed.fsdp import fully_shard  # noqa: E402
 from torch.distributed.tensor import DTensor  # noqa: E402
 from torch.nn import functional  # noqa: E402
+from torch.profiler import ProfilerActivity, profile  # noqa: E402
 
 from andiron.data import ArrayDataset, DataLoaderBuilder  # noqa: E402
 from andiron.data.on_disk.text_file import TextBatcher  # noqa: E402
@@ -72,7 +76,8 @@ def of_learner(world: World, device: torch.device, options: argparse.Namespace) 
         builder.devices([device]).build(task, optimizer, 1e-3) as learner, learner.training(train)
     ):
         for batches in learner.batches_of_epoch(train):
-            times.append(timed(partial(learner.update, batches, train), device))
+            update = partial(learner.update, batches, train)
+            times.append(timed(update, device, options))
         put_memory(options, device)
     return times
 
@@ -95,18 +100,39 @@ def of_bare_loop(world: World, device: torch.device, options: argparse.Namespace
             optimizer.step()
             optimizer.zero_grad()
 
-        times.append(timed(update, device))
+        times.append(timed(update, device, options))
     put_memory(options, device)
     return times
 
 
-def timed(call: Callable[[], object], device: torch.device) -> Seconds:
-    """The seconds of a call, with what it has begun on a GPU."""
-    started, processor = time.perf_counter(), time.process_time()
-    call()
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter() - started, time.process_time() - processor
+def timed(
+    call: Callable[[], object], device: torch.device, options: argparse.Namespace
+) -> Seconds:
+    """The seconds of a call, with what it has begun on a GPU; a GPU's fifth call is traced."""
+    options.calls += 1
+    is_traced = device.type == "cuda" and options.calls == WARM_UP + 2
+    with profile(activities=[ProfilerActivity.CUDA]) if is_traced else nullcontext() as trace:
+        started, processor = time.perf_counter(), time.process_time()
+        call()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        seconds = time.perf_counter() - started, time.process_time() - processor
+    if trace is not None:
+        options.overlap = overlap(trace.events())
+    return seconds
+
+
+def overlap(events: Any) -> str:
+    """The share of the time of NCCL's kernels in which another kernel runs too."""
+    kernels = [event for event in events if event.device_type == DeviceType.CUDA]
+    exchanges = [event.time_range for event in kernels if "nccl" in event.name.lower()]
+    others = [event.time_range for event in kernels if "nccl" not in event.name.lower()]
+    both, end = 0.0, 0.0
+    for other in sorted(others, key=lambda one: one.start):
+        begin, end = max(end, other.start), max(end, other.end)  # no moment counts twice
+        both += sum(max(0.0, min(end, one.end) - max(begin, one.start)) for one in exchanges)
+    total = sum(one.end - one.start for one in exchanges)
+    return f"{both / total:.0%}" if total else "none"
 
 
 def put_memory(options: argparse.Namespace, device: torch.device) -> None:
@@ -127,12 +153,13 @@ def exchanges(world: World, device: torch.device, options: argparse.Namespace) -
     """Prints the times of one block's sum by reduce-scatter, and in a fixed order."""
     elements = 12 * options.dim**2 // world.size * world.size
     part = torch.empty(elements // world.size, device=device)
+    options.calls = WARM_UP + 2  # none is traced
     for name, slices in (("reduce-scatter", None), ("fixed order", world.size)):
         own = World(world.rank, world.size, slices)
         add_up = BlockSum(own, StepPlace(1, 1, True), "a block")
         gradients = torch.ones(elements, device=device)
         run = lambda: add_up(part, gradients, distributed.group.WORLD, None)  # noqa: E731, B023
-        seconds = [timed(run, device)[0] for _ in range(30)][5:]
+        seconds = [timed(run, device, options)[0] for _ in range(30)][5:]
         if not world.rank:
             print(f"{name}, {elements * 4 / 2**20:.0f} MiB: {min(seconds) * 1e3:.2f} ms")
 
@@ -154,17 +181,20 @@ def main() -> None:
         "bare fully_shard": (None, of_bare_loop),
         "fsdp": (None, of_learner), f"fsdp, slices={size}": (size, of_learner),
     }  # fmt: skip
+    if size == 1:
+        sides = {name: side for name, side in sides.items() if not name.startswith("fsdp")}
     if not rank:
         parameters = sum(parameter.numel() for parameter in network(options).parameters())
         print(f"{parameters:,} parameters, {size} processes, torch {torch.__version__}")
-        print("| side | ms an update | CPU s an update | live MiB | peak MiB |")
-        print("| --- " * 5 + "|")
+        print("| side | ms an update | CPU s an update | live MiB | peak MiB | overlap |")
+        print("| --- " * 6 + "|")
     for options.side, (slices, measure) in sides.items():
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats()
+        options.calls, options.overlap = 0, "-"
         times = measure(World(rank, size, slices), device, options)[WARM_UP:]
         clock, processor = (statistics.median(column) for column in zip(*times, strict=True))
-        memory = f"{options.live / 2**20:.0f} | {options.peak / 2**20:.0f}"
+        memory = f"{options.live / 2**20:.1f} | {options.peak / 2**20:.1f} | {options.overlap}"
         if not rank:
             row = f"| {options.side} | {clock * 1e3:.1f} | {processor:.3f} | {memory} |"
             print(row, flush=True)
