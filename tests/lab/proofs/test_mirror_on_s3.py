@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 import os
 import random
 import shutil
@@ -9,20 +10,30 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 from bad_proxy import BadProxy
 from mirrored_saver import state
 from train_processes import Training
+from waiting import until
 
+from andiron.checkpoint import Cadence, KeepLast
 from andiron.checkpoint.on_disk import checkpoint_files
+from andiron.data import DataLoaderBuilder, digits
+from andiron.learner import LearnerBuilder
+from andiron.models import MLP
+from andiron.optim import Optimizer
 from andiron.run_folder import RunFolder
 from andiron.shell.run import status
+from andiron.tasks import Classifier
 from andiron_lab import mirror
 from andiron_lab.ask import bit_comparison
 from andiron_lab.mirror.remote_run import RemoteRun
+from proofs.rank_kills import Run
 
 pytest.importorskip("s3fs")
 boto3 = pytest.importorskip("boto3")
@@ -150,3 +161,69 @@ def test_a_killed_run_ends_on_other_machines_with_the_same_bits(proxy, tmp_path)
 def _is_mirrored(folder, updates):
     """Whether a checkpoint of more updates is there."""
     return status.read(RunFolder(folder)).get("mirrored", {}).get("updates", 0) > updates
+
+
+def test_the_weights_at_an_address_are_fetched_once_for_all_ranks(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    far, short = f"file://{tmp_path}/far", ("num_epochs=1", "device=cpu", "model.hidden=[8]")
+    with Training(tmp_path, *short, f"checkpoint.mirror={far}", "hydra.run.dir=run") as process:
+        assert process.end() == 0, process.errors
+    several = Run(tmp_path / "several", "fetched", (*short, f"start_from={far}"))
+    assert several.started("--max-restarts=0").wait(300) == 0
+    assert len([*tmp_path.glob("outputs/*/*")]) == 1
+    assert "weights from" in (tmp_path / "several.txt").read_text()
+
+
+def calls_of_steps(folder, address=None, during=lambda updates: None):
+    """How often a run's own thread calls a function, in each update but some.
+
+    A save, every 5 updates, may wait for the one before; the end of an epoch, every 11, logs times.
+    `during` is called between two updates.
+    """
+    splits, calls, number, before = digits(valid=0.1, split_seed=0), [], 0, 0
+
+    def count(frame, event, argument):
+        nonlocal number
+        number += event in ("call", "c_call")
+
+    train = DataLoaderBuilder(splits.batcher).batch_size(128).shuffle(1).build(splits.train)
+    valid = DataLoaderBuilder(splits.batcher).batch_size(128).build(splits.valid)
+    model = Classifier(MLP(splits.input_shape, splits.num_classes, hidden=[16]))
+    builder = LearnerBuilder(folder, num_epochs=9).renderer(None)
+    builder = builder.with_file_checkpointer(KeepLast(2), Cadence(updates=5))
+    with mirror.mirrored(folder, address) if address else nullcontext(), builder.build(
+        model, Optimizer(torch.optim.Adam, model), 1e-3
+    ) as learner:
+        for _ in learner.steps(train, valid):
+            sys.setprofile(None)
+            after = learner.updates
+            if after > before and before % 5 and after % 5 and after % 11:
+                calls.append(number)
+            before = after
+            during(before)
+            number = 0
+            sys.setprofile(count)
+        sys.setprofile(None)
+    return calls
+
+
+def test_a_store_that_is_away_changes_no_call_of_a_step_and_is_caught_up(proxy, tmp_path, caplog):
+    alone, run, proxy.share = calls_of_steps(tmp_path / "alone"), tmp_path / "run", 0
+
+    def entry():
+        return status.read(RunFolder(run)).get("mirrored", {})
+
+    def during(updates):
+        if updates == 20:
+            until(lambda: entry().get("updates"))
+            proxy.is_away = True
+        elif updates == 40:
+            until(lambda: entry().get("error"))
+        elif updates == 80:
+            proxy.is_away = False
+
+    away = calls_of_steps(run, "s3://runs/mine", during)
+    assert away == alone
+    warnings = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
+    assert len(warnings) == 1 and "training continues" in warnings[0]
+    assert entry() == {"updates": 99, "behind": 0, "error": None}

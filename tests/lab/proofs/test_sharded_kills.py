@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("preloaded_processes")]
 
 @pytest.fixture(scope="module")
 def options(tmp_path_factory):
-    """Those of every run: dropout, an average of the weights, clipping, two blocks, validations."""
+    """Options of every run: dropout, averaged weights, clipping, two blocks, validations."""
     text = tmp_path_factory.mktemp("text") / "text.txt"
     text.write_text("".join(random.Random(0).choices("abcdefghijklmnopqrstuvw", k=4000)))
     return (
@@ -106,7 +106,7 @@ def test_killed_ranks_are_started_again_and_change_no_bit(options, straight, tmp
             assert run.differences(straight) == [], kills
 
 
-def test_a_run_of_parts_goes_on_in_other_numbers_and_as_copies(options, straight, tmp_path):
+def test_a_run_of_parts_is_continued_by_other_numbers_and_by_copies(options, straight, tmp_path):
     folder = tmp_path / "run"
     phases = ((2, FSDP), (4, FSDP), (1, "strategy=auto"), (2, "strategy=ddp"), (2, FSDP))
     for number, (size, strategy) in enumerate(phases, start=1):

@@ -192,9 +192,9 @@ def _written(value: Any) -> str:
 def weights_of(config: Train, trusted: Trust | None = None) -> list[Path] | None:
     """The files that `start_from` names, checked as far as possible before there are data.
 
-    None without it, and for a fork, which has the weights of its parent. Those of a run's folder
-    are the trained ones, or the newest checkpoint's in its store. That run may name what `trusted`
-    allows, by default what the user's `config` names.
+    None without it, and for a fork, which has the weights of its parent. The weights of a run's
+    folder are the trained ones, or the newest checkpoint's in its store. That run may name what
+    `trusted` allows, by default what the user's `config` names.
     Raises: ConfigError or DataError for a missing file or one of another format; ConfigError for a
     file of torch.save that a run's folder names, and `trusted` does not.
     """
