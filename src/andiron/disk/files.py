@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -16,6 +16,7 @@ from andiron.disk.guarded_folders import check_writing
 
 # temporary names of entries being written or removed; the group is the final name
 PARTIAL = re.compile(r"\.(.+)\.[0-9a-f]{8}\.partial")
+CHUNK_BYTES = 2**20  # read at a time
 Pieces = Iterable[bytes | memoryview]
 TEXT_LIMIT = 16 * 2**20  # bytes: a record of a run is far smaller
 VALUES_LIMIT = 2 * 2**20  # in a JSON file; each takes up to 100 bytes of memory
@@ -48,6 +49,13 @@ def read_bytes(path: Path, limit: int = TEXT_LIMIT) -> bytes:
     with opened(path) as file:
         check_size(file, limit)
         return file.read(limit)
+
+
+def chunks(*paths: Path) -> Iterator[bytes]:
+    """The contents of files, one after the other; raises OSError."""
+    for path in paths:
+        with path.open("rb") as file:
+            yield from iter(lambda: file.read(CHUNK_BYTES), b"")
 
 
 def check_size(file: io.BufferedReader, limit: int) -> None:

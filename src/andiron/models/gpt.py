@@ -1,6 +1,7 @@
 """A language model that predicts the next token."""
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -130,7 +131,7 @@ class GPT(nn.Module):
         vocabulary_size = self.head.out_features
         if not tokens.shape[1]:
             raise ValueError("there is no token to follow; begin with one, such as a line break")
-        if temperature < 0:
+        if not 0 <= temperature < math.inf:
             raise ValueError(
                 f"temperature={temperature}: should be positive, or 0 for the likeliest token"
             )

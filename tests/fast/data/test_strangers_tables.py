@@ -10,6 +10,7 @@ import logging
 import lzma
 import math
 import re
+import subprocess
 import tarfile
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -108,6 +109,8 @@ def test_a_number_of_another_country_is_refused(tmp_path, column, odd, option):
     path.write_text("x;y\n" + "".join(";".join(row.values()) + "\n" for row in rows))
     message = refusal(path, kind="regression", **option)
     assert f"line 5, column {column!r}: {odd!r} is not a finite number" in message
+    assert ("(a number has no sign beside it: 45 % is 45)" in message) == (odd in ("45 %", "$9.50"))
+    assert ("if 1,234 is over a thousand" in message) == ("," in odd)
 
 
 @pytest.mark.parametrize("text", ["{0} %", "${0}.50", "{0},{0}00", "{0}.000,5", "EUR {0}", "{0}€"])
@@ -331,6 +334,20 @@ def test_a_first_line_of_data_is_no_header(tmp_path, first, options, columns):
         assert splits.facts["columns"] == columns
         rows = len(splits.train) + len(splits.valid) + len(splits.test)
         assert rows == 40 + ("header" in options)
+
+
+@pytest.mark.parametrize("title", ["Sales 2024\n", "\n# Bonn, 3 May\n\n", "x,price (EUR),,\n"])
+@pytest.mark.parametrize("row", ["{0};{1}", '"{0}","{1}"', "{0}\t{1} "])
+def test_names_below_a_title_are_refused_with_the_command_that_removes_it(tmp_path, title, row):
+    path = tmp_path / "of my sales.csv"
+    cells = [("price", "price (EUR)"), *((number, 3 * number + 1) for number in range(40))]
+    path.write_text(title + "".join(f"{row.format(*pair)}\n" for pair in cells), encoding="utf-8")
+    message = refusal(path, "price", features=["price (EUR)"])
+    assert f", line {title.count(chr(10)) + 1}: has the names of the columns, which " in message
+    subprocess.run(message.partition("above: ")[2], shell=True, cwd=tmp_path, check=True)
+    splits = load(tmp_path / "table.csv", "price", features=["price (EUR)"], kind="regression")
+    assert sorted(all_inputs(splits)[:, 0].tolist()) == [3 * number + 1 for number in range(40)]
+    assert "has no column 'rice'; did you mean 'price'?" in refusal(tmp_path / "table.csv", "rice")
 
 
 @pytest.mark.parametrize("top, row", [

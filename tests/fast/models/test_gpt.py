@@ -277,6 +277,8 @@ def test_generation_runs_in_evaluation_mode_and_restores_modes() -> None:
 @pytest.mark.parametrize(("length", "settings", "message"), [
     (0, {}, "there is no token to follow; begin with one, such as a line break"),
     (3, {"temperature": -0.5}, "temperature=-0.5: should be positive, or 0 for the likeliest toke"),
+    (3, {"temperature": math.nan}, "temperature=nan: should be positive, or 0 for the likeliest t"),
+    (3, {"temperature": math.inf}, "temperature=inf: should be positive, or 0 for the likeliest t"),
     (3, {"top_k": 0}, "top_k=0: should be between 1 and the 11 tokens there are, or None for all"),
     (3, {"top_k": 12}, "top_k=12: should be between 1 and the 11 tokens there are, or None for"),
 ])  # fmt: skip

@@ -21,10 +21,11 @@ import polars
 from andiron.data.on_disk.category_names import days
 from andiron.data.on_disk.columns import Kind, Reading
 
-CURRENCY = "(?:[%‰$¢£¥€₹₽₩]|EUR|USD|GBP|CHF)?"
+SIGN = "(?:[%‰$¢£¥€₹₽₩]|EUR|USD|GBP|CHF)"
+HAS_SIGN = rf"^{SIGN}\s*[\d+-]|\d\s*{SIGN}$"
 # such as 45 %, $9.50, 1.234,5 or inf
 LIKE_NUMBER = re.compile(
-    rf"[+-]?\s*{CURRENCY}\s*(\d+([.,'\s]\d{{3}})*[.,]?\d*|inf)\s*{CURRENCY}", re.ASCII | re.I
+    rf"[+-]?\s*{SIGN}?\s*(\d+([.,'\s]\d{{3}})*[.,]?\d*|inf)\s*{SIGN}?", re.ASCII | re.I
 )
 LIKE_DATE = re.compile(
     r".*\b\d{1,4}[./ -]\d{1,2}[./ -]\d{2,4}\b.*"

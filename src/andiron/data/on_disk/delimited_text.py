@@ -9,6 +9,7 @@ import csv as csv_format
 import io
 import itertools
 import re
+import shlex
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, MutableSequence, Sequence
 from contextlib import suppress
@@ -27,6 +28,7 @@ from andiron.plain import readable
 FEWEST_WAVELENGTHS = 8  # in the header of a spectrum, such as 400.5
 CHUNK_BYTES = 2**24  # read at a time
 DELIMITERS = (",", ";", "\t", "|", " ")
+MOST_TITLE_LINES = 10  # with the header
 NO_TEXT = re.compile("[\0\udc80-\udcff]")  # NUL, or a byte that is not UTF-8
 
 
@@ -64,8 +66,10 @@ def table(path: Path, file: File, request: Request) -> Table:
 
     Raises: DataError as `rows`, or for a header that is unsuitable.
     """
-    delimiter, first = _delimiter(path, file, {*(request.features or ()), *request.targets})
-    names, header = [*(request.reading.header or first)], request.reading.header
+    header = request.reading.header
+    wanted = set() if header else {*(request.features or ()), *request.targets}
+    delimiter, first = _delimiter(path, file, wanted)
+    names = [*(header or first)]
     workspace = request.workspace
     if not header and _look_like_data(names):
         raise errors.DataError(
@@ -154,11 +158,16 @@ def _normalised(
 
 
 def _delimiter(path: Path, file: File, wanted: set[str]) -> tuple[str, list[str]]:
-    """The delimiter that gives the names `wanted`, or most names, and the first row."""
-    first = dict.fromkeys(DELIMITERS, list[str]())
+    """The delimiter that gives the names `wanted`, or most names, and the first row.
+
+    Raises: DataError naming the line with these names if it is a later one, as below a title.
+    """
+    first, named = dict.fromkeys(DELIMITERS, list[str]()), set[int]()
     for delimiter in DELIMITERS:
         with suppress(errors.DataError):  # quotes are misplaced by another delimiter
-            _, first[delimiter] = next(rows(path, file, delimiter), (0, []))
+            for line, row in itertools.islice(rows(path, file, delimiter), MOST_TITLE_LINES):
+                first[delimiter] = first[delimiter] or row
+                named.update({line} if wanted <= {*row} else ())
 
     def fit(delimiter: str) -> tuple[bool, bool, int]:
         names = first[delimiter]
@@ -169,6 +178,12 @@ def _delimiter(path: Path, file: File, wanted: set[str]) -> tuple[str, list[str]
         next(rows(path, file, best), None)  # says why it cannot be read
         why = "is empty; its first line should have the names of the columns"
         raise errors.DataError(f"{path}: {why}")
+    if len(named) == 1 and not wanted <= {*first[best]}:  # the value of a cell repeats
+        line = max(named)
+        raise errors.DataError(
+            f"{path}, line {line}: has the names of the columns, which should be in line 1; leave "
+            f"out the lines above: tail -n +{line} {shlex.quote(str(path))} > table.csv"
+        )
     return best, first[best]
 
 

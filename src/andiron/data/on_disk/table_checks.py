@@ -17,7 +17,10 @@ from andiron.data.on_disk.table_files import Table
 
 MOST_SHOWN = 5  # bad rows
 MOST_LOOKED_AT = 1000  # texts of a column, to see dates
-COMMA = """set "data.decimal=','", with "data.thousands='.'" for numbers such as 1.234,5"""
+COMMA = (
+    """set "data.decimal=','" if 1,5 is a fraction, with "data.thousands='.'" for 1.234,5, or """
+    """"data.thousands=','" if 1,234 is over a thousand"""
+)
 log = logging.getLogger("andiron")
 
 
@@ -144,7 +147,10 @@ def _remedy(bad: polars.DataFrame, request: Request) -> str:
     remedies = ["correct or remove them"]
     if request.is_partial:
         return remedies[0]
-    if request.reading.decimal == "." and bad["text"].str.contains(r"\d,\d{1,2}$").any():
+    if bad["text"].str.contains(column_values.HAS_SIGN).any():
+        remedies[0] += " (a number has no sign beside it: 45 % is 45)"
+    reading = request.reading
+    if "," not in (reading.decimal, reading.thousands) and bad["text"].str.contains(r"\d,\d").any():
         remedies.append(COMMA)
     is_feature, is_gap = ~bad["column"].is_in(request.required), bad["is_missing"]
     features = bad["column"].filter(is_feature).unique(maintain_order=True)
@@ -154,7 +160,7 @@ def _remedy(bad: polars.DataFrame, request: Request) -> str:
     if is_gap.any():
         remedies.append("set data.missing=median or data.missing=drop")
     if len(wrong):
-        remedies.append(f"read text ({_argument('categories', request.reading.kinds, wrong)})")
+        remedies.append(f"read text ({_argument('categories', reading.kinds, wrong)})")
     if (bad["text"] != "").filter(is_gap & (bad["kind"] == "text") & ~is_feature).any():
         remedies.append("set data.missing_values=[] if such texts are classes")
     return ", or ".join(remedies)

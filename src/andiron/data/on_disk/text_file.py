@@ -2,7 +2,7 @@
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,6 @@ from andiron.recording import keep_arguments
 
 MOST_SHOWN = 10  # characters in a message
 EVALUATION_TOKENS = 2**14  # in a batch: the logits of a vocabulary of 256 take 16 MiB
-CHUNK_BYTES = 2**20
 # of gzip, zip, bzip2, xz, zstandard; byte order marks of UTF-16
 NO_UTF_8 = b"\x1f\x8b", b"PK\3\4", b"BZh", b"\xfd7zXZ", b"(\xb5/\xfd", b"\xff\xfe", b"\xfe\xff"
 log = logging.getLogger("andiron")
@@ -218,7 +217,7 @@ def _joined(folder: Path, cache: Path | None) -> Path:
         joined = (cache or folder.parent) / name
         if not joined.is_file():
             joined.parent.mkdir(parents=True, exist_ok=True)
-            files.write_pieces(joined, _pieces(texts))
+            files.write_pieces(joined, files.chunks(*texts))
     except OSError as error:
         raise errors.DataError(
             f"{folder}: its texts cannot be joined ({error}); data.cache names the folder of the "
@@ -244,9 +243,3 @@ def _refuse_parts(folder: Path, texts: Sequence[Path]) -> None:
             "the data, and the texts of a folder are read as one, which is divided anew; name the "
             f"part that trains: data.path={train} 'data.valid_sets={{{sets}}}'"
         )
-
-
-def _pieces(texts: Sequence[Path]) -> Iterator[bytes]:
-    for path in texts:
-        with path.open("rb") as file:
-            yield from iter(lambda: file.read(CHUNK_BYTES), b"")

@@ -1,11 +1,9 @@
 """Generates text with a trained language model, printed while it is sampled."""
 
 import argparse
-import math
 import sys
 
 from andiron import errors
-from andiron.disk import files
 from andiron.plain import readable
 from andiron.shell.cli import answers, command_line
 from andiron.shell.cli.answer_schemas import COUNT, NUMBER, TEXT, closed, or_null
@@ -40,21 +38,12 @@ def generate(options: argparse.Namespace) -> None:
 
 
 def _read_stdin() -> str:
-    content = sys.stdin.buffer.read(files.TEXT_LIMIT + 1)
-    if len(content) > files.TEXT_LIMIT:
-        raise errors.DataError(f"stdin: holds more than {files.TEXT_LIMIT:,} bytes")
     try:
-        return content.decode()
+        return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
-        problem = f"stdin: is not UTF-8 at byte {error.start} ({error.reason}); convert it"
-        raise errors.DataError(problem) from error
-
-
-def _temperature(text: str) -> float:
-    value = float(text)
-    if not (value >= 0 and math.isfinite(value)):
-        raise argparse.ArgumentTypeError(f"{text}: should be 0 or more")
-    return value
+        raise errors.DataError(
+            f"stdin: is not UTF-8 at byte {error.start} ({error.reason}); convert it"
+        ) from error
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -64,9 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     length = "number of tokens to sample (default: 200)"
     parser.add_argument("--length", type=command_line.count, default=200, metavar="N", help=length)
     temperature = "of the softmax; 0 takes the most likely token (default: 1)"
-    parser.add_argument(
-        "--temperature", type=_temperature, default=1.0, metavar="T", help=temperature
-    )
+    parser.add_argument("--temperature", type=float, default=1.0, metavar="T", help=temperature)
     top_k = "sample only from the K most likely tokens"
     parser.add_argument("--top-k", type=command_line.count, metavar="K", help=top_k)
     seed = "seed of the sampling (default: 0)"

@@ -1,7 +1,6 @@
 """Writes a model to its own folder after reading it back and comparing it on real inputs."""
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ README = "README.md"  # the model card
 BATCH_SIZES = (1, 5)  # compared; programs are traced with TRACED
 TRACED = 2
 WEIGHTS = ("safetensors", "adapter")  # no programs, whose input is one tensor
-CHUNK_BYTES = 2**24
 
 
 class Preprocessed(nn.Module):
@@ -75,7 +73,7 @@ def export(
                 axes={axis: title for axis, (title, _) in axes.items()},
                 is_stored=with_preprocessing,
             )  # fmt: skip
-            contents = {file.name: _chunks(file) for file in sorted(Path(folder).iterdir())}
+            contents = {file.name: files.chunks(file) for file in sorted(Path(folder).iterdir())}
             files.write_folder(path.parent.absolute(), contents | {README: [text.encode()]})
     except OSError as error:
         raise errors.RunFolderError(f"{path.parent}: cannot be written ({error})") from error
@@ -176,8 +174,3 @@ def _write_weights(model: nn.Module, path: Path) -> Program:
             tensor.zero_()
     network.load_state_dict(serialization.load_tensors(path))
     return model
-
-
-def _chunks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        yield from iter(lambda: file.read(CHUNK_BYTES), b"")
