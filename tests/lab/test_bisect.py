@@ -9,7 +9,7 @@ import torch
 
 from andiron import errors
 from andiron.shell.training import train
-from andiron_lab.ask import bisect, conditions
+from andiron_lab.ask import bisect, conditions, engine
 from andiron_lab.ask.conditions import Side
 from in_process import called
 from proofs import injected_differences
@@ -123,11 +123,13 @@ def test_runs_that_differ_by_rounding_part_where_they_leave_the_tolerance():
     assert (near["equal"], near["notes"]) == (True, [])
 
 
-def test_equal_runs_are_equal_and_others_need_a_checkpoint():
+def test_equal_runs_are_equal_and_others_need_a_checkpoint(monkeypatch):
     same = parting(run_of("plain"), run_of("same"))
     assert (same["equal"], same["agreed"], same["notes"]) == (True, 20, [])
     kept = "checkpoint=last", "checkpoint.last=1"
     few = run_of("few", *kept), run_of("fewer", *kept, "num_epochs=3")
+    assert parting(*few)["agreed"] == 15  # a start that takes less than seconds needs no leave
+    monkeypatch.setattr(engine, "SECONDS_UNASKED", 0.0)
     assert "--from-start" in parting(*few)["error"]["message"]
     assert called(bisect.main, *few, "--updates", "1", "2").code == 0
 

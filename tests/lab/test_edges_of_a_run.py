@@ -10,6 +10,7 @@ from andiron import errors
 from andiron.run_folder import RunFolder
 from andiron.shell.config import trust
 from andiron.shell.training import train
+from andiron_lab.ask import engine
 from andiron_lab.ask.engine import Recorded
 from andiron_lab.ask.instruments import Instrument
 from in_process import called
@@ -90,15 +91,18 @@ class Counts(Instrument):
         self.norms.append(float(sum(gradient.norm() for gradient in update.gradients.values())))
 
 
-def test_a_run_that_is_loaded_makes_its_updates_again(tmp_path):
+def test_a_run_that_is_loaded_makes_its_updates_again(tmp_path, monkeypatch):
     folder = tmp_path / "run"
     options = ["checkpoint.last=1" if o.startswith("checkpoint") else o for o in SMALL]
     assert called(train.main, *options, f"hydra.run.dir={folder}").code == 0
     run, counts = andiron.load(folder).ask, Counts()
     missing = "no checkpoint before update 5: 4 updates have to be made again from the start, abou"
+    unasked = str(run.updates(5, 6))
+    monkeypatch.setattr(engine, "SECONDS_UNASKED", 0.0)
     with pytest.raises(errors.SelectionError, match=missing):
         run.updates(5, 6, counts)
     stretch = run.updates(5, 6, counts, from_start=True)
+    assert unasked == str(stretch)
     assert len(counts.norms) == 2 and all(counts.norms)
     assert str(stretch).startswith("updates 1 to 6, made again: 0 tensors and ")
     assert str(stretch).endswith("logged values have the bits of the run")

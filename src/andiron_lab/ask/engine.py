@@ -34,6 +34,7 @@ from andiron_lab.ask.stretch import Stretch
 from andiron.wings.runs import logged_lines
 
 NONFINITE = re.compile(r"update-(\d{1,15})$")  # the folder of such an update
+SECONDS_UNASKED = 5.0  # of updates that are made again from the start of a run, without a question
 
 
 class Recorded:
@@ -103,8 +104,8 @@ class Recorded:
         """Makes the updates `first` to `last` again, counted from 1; shows them to instruments.
 
         It begins at the checkpoint of `start` updates, 0 for the beginning of the run; by default
-        at the nearest, and where there is none before `first`, `from_start` allows the beginning,
-        which is then made anew and compared too.
+        at the nearest; where there is none before `first`, at the beginning of the run, if that
+        takes seconds or `from_start` allows it, which also compares the state there.
         The updates between it and `first` are not shown.
         Raises: SelectionError for updates that the run has not made, or that need the beginning;
         RunFolderError, ConfigError or DataError if the run cannot be made again here.
@@ -139,21 +140,27 @@ class Recorded:
     def _check(self, first: int, last: int, start: int, is_allowed: bool) -> None:
         """Refuses updates that are not the run's, and a beginning that nobody allowed."""
         run, begin = self.folder.path, self.beginning
-        if not begin < first <= last or last > self.last and last not in self.nonfinite:
+        is_place = start in {*self.saved, begin} and begin < first <= last
+        if not is_place or last > self.last and last not in self.nonfinite:
             raise errors.SelectionError(
                 f"{run}: updates {first} to {last}: it begins after update {begin} and ends after "
                 f"update {self.last}; name updates of it, the first one first"
             )
-        if start in self.saved or start == begin and (is_allowed or first == begin + 1):
-            return
-        raise self.needs_start(f"no checkpoint before update {first}", first - 1 - begin)
+        if start not in self.saved and not is_allowed:
+            self.check_start(f"no checkpoint before update {first}", first - 1 - begin)
 
-    def needs_start(self, why: str, number: int) -> errors.SelectionError:
-        """The error of a question that needs this number of updates from the start of the run."""
-        lines = logged_lines.read(self.folder.metrics)
-        known = [*filter(None, (line.values.get("time/step") for line in lines))]
-        time = readable.duration(number * median(known)) if known else "an unknown time"
-        return errors.SelectionError(
+    def check_start(self, why: str, number: int) -> None:
+        """Refuses a question that needs updates from the start of the run, if that takes long.
+
+        Raises: SelectionError with the time that this number of updates takes.
+        """
+        steps = [line.values.get("time/step") for line in logged_lines.read(self.folder.metrics)]
+        known = [*filter(None, steps)]
+        seconds = number * median(known or [SECONDS_UNASKED])
+        if seconds <= SECONDS_UNASKED:
+            return
+        time = readable.duration(seconds) if known else "an unknown time"
+        raise errors.SelectionError(
             f"{self.folder.path}: {why}: {number:,} updates have to be made again from the start, "
             f"about {time}; allow it with --from-start (from_start=True); a run keeps more "
             "checkpoints with checkpoint.keep_every_updates=500"

@@ -139,7 +139,8 @@ def search(
 ) -> Search:
     """The updates to make again of a run, or of two by what they logged and saved.
 
-    Raises: RunFolderError without a checkpoint that both have, unless the start is allowed.
+    Raises: SelectionError without a checkpoint that both have, if the start takes long and is not
+    allowed.
     """
     begin, newest = max(run.beginning for run in runs), min(run.last for run in runs)
     if begin >= newest and not updates:
@@ -156,10 +157,8 @@ def search(
         )
     common = sorted(set[int].intersection(*({*run.saved} for run in runs)))
     if not (any(common) or from_start or updates):
-        raise errors.RunFolderError(
-            f"{runs[0].folder.path}: no checkpoint to begin at, or none that the other run has "
-            f"too: all {last - begin} updates would be made again; give --from-start, or --updates"
-        )
+        why = "no checkpoint to begin at, or none that the other run has too"
+        runs[0].check_start(why, last - begin)
     ends = [*(place for place in common if begin < place < last), last]
     whole = Search(begin, ends, [] if from_start else common, tolerance)
     if len(runs) == 1:

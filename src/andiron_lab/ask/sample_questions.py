@@ -87,7 +87,7 @@ class SampleQuestions:
         """All updates of the run, made again."""
         begin, last = self.run.beginning, max(self.run.last, *self.run.nonfinite, 0)
         if not self._from_start:
-            raise self.run.needs_start("a question about the whole run", last - begin)
+            self.run.check_start("a question about the whole run", last - begin)
         # the first and the last update of each stretch between checkpoints, which are all of it
         places = [entry for entry in self.run.saved if begin < entry < last]
         return self._made({begin + 1, last, *places, *(entry + 1 for entry in places)}, seen)
