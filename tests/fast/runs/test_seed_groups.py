@@ -20,6 +20,14 @@ def test_the_best_is_in_doubt_if_another_group_has_values_as_good():
     assert line([0.93], good, [0.8]) is None
 
 
+def test_folds_are_one_row_with_their_mean():
+    every = [run for fold in range(3) for run in runs(0.9 + fold / 50, **{"data.fold": fold})]
+    every += runs(0.5, 0.6, **{"data.fold": 0, "lr": 1})
+    first, second = compared(every, METRIC, "highest", every)
+    assert (len(first.runs), str(first.metrics[METRIC])) == (3, "0.9200 ± 0.0200")
+    assert len(second.runs) == 2 and "data.fold" not in first.options
+
+
 def test_runs_of_different_code_are_named(tmp_path):
     every = []
     for number, run in enumerate(runs(0.9, 0.91, lr=1) + runs(0.1, 0.12, lr=2)):

@@ -18,6 +18,7 @@ from andiron.wings.runs.run_values import Names, comparable, differing
 from andiron.wings.runs.text_table import cell, table
 
 APART = ("seed", "name")  # options in which runs of one group may differ
+OF_FOLDS = (*APART, "data.fold")  # in a table of means
 ENDED = (State.DONE, State.DIVERGED)
 MOST = 1e150  # values whose squares are finite
 
@@ -46,20 +47,20 @@ def spread(values: Sequence[float]) -> Spread | None:
     return Spread(statistics.fmean(values), statistics.stdev(values), len(values))
 
 
-def by_seed(runs: Iterable[RunReader]) -> list[list[RunReader]]:
-    """The runs in groups whose configurations are equal apart from seed and name."""
+def by_seed(runs: Iterable[RunReader], apart: Sequence[str] = APART) -> list[list[RunReader]]:
+    """The runs in groups whose configurations are equal `apart` from these options."""
     groups: dict[frozenset[Any], list[RunReader]] = {}
     for run in runs:
-        groups.setdefault(configuration(run), []).append(run)
+        groups.setdefault(configuration(run, apart), []).append(run)
     return list(groups.values())
 
 
-def configuration(run: RunReader) -> frozenset[Any]:
+def configuration(run: RunReader, apart: Sequence[str] = APART) -> frozenset[Any]:
     """The options in which the runs of one group are equal, in hashable form."""
     return frozenset(
         (name, comparable(value))
         for name, value in run.options.items()
-        if name not in APART and value is not None
+        if name not in apart and value is not None
     )
 
 
@@ -76,7 +77,7 @@ class Row:
 def compared(
     runs: Sequence[RunReader], metric: str, direction: str | None, beside: Sequence[RunReader] = ()
 ) -> list[Row]:
-    """A row for each group of runs that differ only in the seed, best `metric` first.
+    """A row for each group of runs that differ only in seed and fold, best `metric` first.
 
     A row has the options that differ among the groups and the runs `beside` them, and the metrics
     on held-out data, without parts of a metric such as valid/recall/cat.
@@ -88,13 +89,16 @@ def compared(
         mean = metric_spread.mean if metric_spread else math.nan
         return math.isnan(mean), sign * mean
 
-    return as_rows(sorted(by_seed(runs), key=rank), metric, beside)
+    return as_rows(sorted(by_seed(runs, OF_FOLDS), key=rank), metric, beside, OF_FOLDS)
 
 
 def as_rows(
-    groups: Sequence[Sequence[RunReader]], metric: str, beside: Sequence[RunReader] = ()
+    groups: Sequence[Sequence[RunReader]],
+    metric: str,
+    beside: Sequence[RunReader] = (),
+    apart: Sequence[str] = APART,
 ) -> list[Row]:
-    """A row for each group, in this order, as in `compared`."""
+    """A row for each group, in this order, as in `compared`, without the options `apart`."""
     runs = [run for group in groups for run in group]
     held_out = (name for name in Names(runs).metrics if not name.startswith("train/"))
     metrics = dict.fromkeys([metric, *(name for name in held_out if name.count("/") == 1)])
@@ -103,7 +107,7 @@ def as_rows(
         Row(
             place,
             group,
-            {name: group[0].value(name) for name in options if name not in APART},
+            {name: group[0].value(name) for name in options if name not in apart},
             {name: spread(_values(group, name)) for name in metrics},
         )
         for place, group in enumerate(groups, 1)

@@ -108,15 +108,20 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
     by_objective = run_list.metric_of(done, own)
     name = run_list.metric_of(done, metric) if metric else by_objective
     direction = direction or run_values.known_direction(name, done)
-    out = {ledger.configuration(job) for job in jobs if job.status and job.status.is_bad_trial}
+    out = [_without_fold(job) for job in jobs if job.status and job.status.is_bad_trial]
     rows = seed_groups.compared(done, name, direction, measured)
-    rows.sort(key=lambda row: ledger.configuration(by_path[row.runs[0].path]) in out)
+    rows.sort(key=lambda row: _without_fold(by_path[row.runs[0].path]) in out)
     rows = [replace(row, place=place) for place, row in enumerate(rows, 1)]
     values = {by_path[run.path].identity: run.value(name) for run in measured}
     jobs = [replace(job, objective=values.get(job.identity)) for job in jobs]
     results = Results(folder, jobs, name, rows, is_by_objective=name == by_objective)
     command = sweep.facts.get("command")
     return _with_best(results, direction, by_path, command) if direction else results
+
+
+def _without_fold(job: Job) -> list[str]:
+    """The overrides of a job without the seed and the fold."""
+    return [text for text in ledger.configuration(job) if "data.fold=" not in text]
 
 
 def _with_best(
