@@ -2,8 +2,8 @@
 
 >>> duration(200), number(0.12345), number(1e-9)
 ('3m20s', '0.1235', '1.000e-09')
->>> joined([4, 7], 2), joined([4, 7, 9], 1), shortened("abcdef", 4), ending("abcdef", 4)
-('4, 7', '4, and 2 more', 'abc…', '…def')
+>>> joined([4, 7], 2), joined([4, 7, 9], 1), shortened("abcdef", 4)
+('4, 7', '4, and 2 more', 'abc…')
 """
 
 import re
@@ -57,11 +57,6 @@ def name_of(function: object) -> str:
 def shortened(text: str, most: int = 60) -> str:
     """The beginning of a text, at most `most` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def ending(text: str, most: int) -> str:
-    """The end of a text, which identifies a file in its folder."""
-    return text if len(text) <= most else f"…{text[1 - most :]}"
 
 
 def printable(text: str) -> str:

@@ -31,8 +31,9 @@ class Answering(Protocol):
 
 
 def none(logits: Tensor, class_names: Names) -> Iterator[Fields]:
-    """No fields: what the outputs mean is not known."""
-    yield from [{}] * len(logits)
+    """The numbers of a row of outputs as text: what they mean is not known."""
+    for row in logits:
+        yield {"text": text_of(row, None)} if row.dim() < 2 else {}
 
 
 def yes_or_no(logits: Tensor, class_names: Names) -> Iterator[Fields]:

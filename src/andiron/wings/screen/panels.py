@@ -45,7 +45,8 @@ def piece(text: str, look: str = "") -> Text:
 def head(view: View, width: int) -> list[RenderableType]:
     """Progress of the run: its name and state, a bar, epoch, updates and times."""
     look = "bold yellow" if view.state.startswith(PROBLEMS) else "bold green"
-    name = readable.ending(view.name, max(8, width - len(view.state) - 3))
+    most = max(8, width - len(view.state) - 3)
+    name = view.name if len(view.name) <= most else f"…{view.name[1 - most :]}"
     bar = ProgressBar(view.num_updates or float("inf"), view.updates, complete_style="green")
     words = [f"{view.updates / view.num_updates:.0%}"] if view.num_updates else []
     words += [f"epoch {_ratio(view.epoch, view.num_epochs)}"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from andiron import errors
 from andiron.disk import png
-from andiron.plain.readable import ending, number, printable
+from andiron.plain.readable import number, printable
 from andiron.shell.cli import answers, command_line
 from andiron.shell.cli.answer_schemas import COUNT, TEXT, VALUE, by_name, closed, list_of
 from andiron.shell.cli.process import Command
@@ -17,7 +17,6 @@ from andiron.wings.runs.text_table import measured, table
 from andiron.wings.trained import named_output, run_arguments
 
 MOST_CLASSES = 20  # printed; --json has all of them
-MOST_LETTERS = 24  # of a cell: a table then fits 80 columns
 log = logging.getLogger("andiron")
 
 
@@ -104,54 +103,41 @@ def _show(head: dict[str, str], evaluation: Any) -> None:
         is_cut = len(lowest) < len(evaluation.classes)
         title = f", the {len(lowest)} lowest F1 of {len(evaluation.classes)}" if is_cut else ""
         rows = [
-            [ending(scores.name, MOST_LETTERS), *(f"{ratio:.4f}" for ratio in scores.ratios),
-             scores.support]
+            [scores.name, *(f"{ratio:.4f}" for ratio in scores.ratios), scores.support]
             for scores in (lowest if is_cut else evaluation.classes)
         ]  # fmt: skip
         headers = [f"class{title}", "precision", "recall", "F1", "support"]
         print(table(headers, rows), end="\n\n")
     if evaluation.worst:
         headers = ["worst errors", "true", "predicted", "probability", "loss"]
-        print(table(headers, [_worst_row(error) for error in evaluation.worst]), end="\n\n")
+        rows = [
+            [error.prediction.name, error.true, error.prediction.text,
+             measured(error.prediction.probability), number(error.loss)]
+            for error in evaluation.worst
+        ]
+        print(table(headers, rows), end="\n\n")
     for name, text in evaluation.texts.items():
         print(printable(f"{name}\n{text}\n"))
-
-
-def _worst_row(error: Any) -> list[str | None]:
-    prediction = error.prediction
-    texts = prediction.name, error.true, prediction.text
-    names = [ending(text, MOST_LETTERS) for text in texts]
-    return [*names, measured(prediction.probability), number(error.loss)]
-
-
-def _sample_text(error: Any) -> str:
-    name = error.prediction.name
-    return f"sample-{name}" if name == str(error.index) else Path(name).with_suffix("").as_posix()
 
 
 def _write_pictures(folder: Path, evaluation: Any) -> None:
     """The worst errors and the pictures of metrics as PNG files.
 
-    Raises: OutputError if they cannot be written; DataError if there is no picture.
+    Raises: OutputError if one cannot be written; DataError if there is no picture.
     """
     from andiron.writers.fanout import AcceptedNames  # imports torch
 
     file_name = AcceptedNames("--pictures", r"[^A-Za-z0-9_-]|\A\Z", 120)
     pictures = {file_name[name]: picture for name, picture in evaluation.pictures.items()}
     for place, error in enumerate(evaluation.worst, 1):
-        name = f"worst-{place}-{_sample_text(error)}-true-{error.true}"
+        name = f"worst-{place}-{error.prediction.name}-true-{error.true}"
         predicted = error.prediction.text and f"-predicted-{error.prediction.text}"
         if error.picture is not None:
             name = re.sub(r"[^A-Za-z0-9_-]", "_", name + predicted)[:120]
             pictures[name] = error.picture
     if not pictures:
         raise errors.DataError("--pictures: the data have no images of 1 or 3 channels; omit it")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise errors.OutputError(
-            f"{folder}: cannot be written ({error.strerror}); name another folder"
-        ) from error
+    folder.mkdir(parents=True, exist_ok=True)
     for name, picture in pictures.items():
         named_output.write(folder / f"{name}.png", [png.of_pixels(picture)])
 
