@@ -1,10 +1,13 @@
 """Images in a folder for each class."""
 
+from __future__ import annotations  # help() shows them as they stand
+
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 
 from torch import Tensor
 
@@ -94,7 +97,8 @@ def image_folder(
     return splits.with_sets(made, valid_sets, read_set)
 
 
-class _Images(NamedTuple):
+@dataclass(frozen=True)
+class _Images:
     """The images of a tree, whose indices are of the readable ones, and the names of the others."""
 
     tree: image_tree.ImageTree

@@ -6,6 +6,8 @@
 [0.0, 0.5, 1.0, 1.0]
 """
 
+from __future__ import annotations  # help() shows them as they stand
+
 import bisect
 import itertools
 import logging
@@ -17,10 +19,10 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator
 
 from andiron.ranges import Span, checked
-from andiron.schedules.single_curve import Schedule
 
 log = logging.getLogger("andiron")
-Schedules = Annotated[Sequence[Schedule], AfterValidator(tuple)]
+Schedules = Annotated[Sequence[Callable[[int], float]], AfterValidator(tuple)]
+Milestones = Annotated[Sequence[Span], AfterValidator(tuple)]
 
 REDUCTIONS: dict[str, Callable[[list[float]], float]] = {
     "product": math.prod,
@@ -39,7 +41,7 @@ class Sequential:
     """
 
     schedules: Schedules
-    milestones: Annotated[Sequence[Span], AfterValidator(tuple)]
+    milestones: Milestones
 
     def __post_init__(self) -> None:
         _check_milestones(self.milestones, num_schedules=len(self.schedules))
@@ -87,7 +89,7 @@ class Warmup:
     Source: Goyal et al. 2017, arXiv:1706.02677, section 2.2 (a gradual warm-up).
     """
 
-    schedule: Schedule
+    schedule: Callable[[int], float]
     warmup_updates: Span
     rises_to_schedule: ClassVar[bool] = True  # its peak is that of the schedule
 
