@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from andiron import errors
-from andiron.outputs import Scalar
+from andiron.outputs import IGNORED, Scalar
 from andiron.plain import readable
 
 ONE_SHAPE = "should be of one shape: give the targets, or take off the output, a dimension of 1"
@@ -167,6 +167,8 @@ def _check_targets(
         is_free = ignored_index is None or not bool((targets == ignored_index).any())
         if option and len(values) == 1 and is_free:
             ignoring += f", and {option}={(value := values.pop())} would ignore {value}"
+        if ignored_index and IGNORED in values:
+            ignoring += f"; of OnFields, ignored_index={ignored_index} marks new area so"
         error = errors.SampleError(f"{_named_samples(targets, is_outside)}; {allowed}; {ignoring}")
         error.places = [*dict.fromkeys(is_outside.nonzero()[:, 0].tolist())]
         raise error

@@ -129,6 +129,13 @@ def test_a_sound_command_line_is_answered_in_hydras_own_words():
     assert explained("lr=0.1", "optimizer=sgd") == ["its own words"]
 
 
+def test_a_file_alone_leads_to_the_command_that_reads_tables(tmp_path):
+    (table := tmp_path / "flowers.csv").touch()
+    (line,) = explained(str(table))
+    assert "a path; data.path=" in line
+    assert "flowers.csv trains on it (a table: data=csv), resume=" in line
+
+
 def test_a_file_of_the_users_own_config_dir_is_accepted(tmp_path):
     (tmp_path / "experiment").mkdir()
     (tmp_path / "experiment" / "mine.yaml").write_text("# @package _global_\nlr: 0.5\n")

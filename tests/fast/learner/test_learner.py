@@ -381,6 +381,13 @@ def test_values_are_read_when_logged_but_for_one_read_an_update(
     assert reads.number == num_metrics * (windows + epochs) + guarded
 
 
+def test_gradients_in_a_plain_dict_are_refused_where_they_are_returned():
+    output = object.__new__(TrainOutput)  # here the checks of types refuse the constructor's call
+    vars(output).update(gradients={"weight": torch.zeros(1)})
+    with pytest.raises(errors.MismatchError, match="gradients are a dict; .*first.update"):
+        output.__post_init__()
+
+
 class Attached(Classifier):
     """Hands out items that still hold on to the graph."""
 

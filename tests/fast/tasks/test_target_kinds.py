@@ -47,6 +47,8 @@ OWN, TORCH = CrossEntropy(), nn.CrossEntropyLoss()
     (CrossEntropy(ignored_index=255), [(0, 1, EVERY, 254), (0, 2, 0, 255)],
      "target 254 at {row} places of samples 0; should be 0 to 2, the network gives 3 classes; 255 "
      "is ignored"),
+    (CrossEntropy(ignored_index=255), [(0, 1, EVERY, -100), (0, 2, 0, 255)],
+     "255 is ignored; of OnFields, ignored_index=255 marks new area so"),
     (lambda output, targets: functional.one_hot(targets, 3).float().mean() * output.mean(),
      [(3, 0, EVERY, 255)], "target 255 at {row} places of samples 3; should be 0 to 2"),
 ])  # fmt: skip
@@ -184,6 +186,7 @@ def test_ratings_are_values_if_they_are_integers_too(own, dtype):
                    mean_over="samples" if own else None)  # fmt: skip
     item = task.valid_step({"x": torch.randn(3, 4), "labels": ratings})
     assert isinstance(item, outputs.RegressionOutput) and item.targets.dtype == torch.float32
+    assert [*task.answers(torch.tensor([[0.5, 2.0]]), {})] == [{"text": "0.5, 2"}]
     assert item.output.shape == item.targets.shape == (3, 1)
     assert int(item.weight) == 3
 

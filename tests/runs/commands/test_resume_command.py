@@ -95,7 +95,7 @@ REFUSED = {  # beside the stopped run
                          "name it with resume=<run folder>, or leave resume_allow out",
     "resume=run lrr=3": "lrr: no such option; did you mean 'lr'?",
     "resume=run lrr=3 optimizer=adamm": "did you mean 'adam'?",
-    "resume=nowhere": "nowhere: holds no run: there is no such folder; name a run's folder",
+    "resume=nowhere": "nowhere: holds no run: there is no such folder; name a run's",
     "resume=run -m seed=1,2": "resumes one run; leave -m out, or give resume=auto, which resumes",
     "-m resume=run,elsewhere": "resume=run,elsewhere: resumes one run; leave -m out, or give",
     "resume=auto": "without a fixed folder every start would be a new run; give hydra.run.dir=",

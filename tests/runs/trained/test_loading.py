@@ -71,7 +71,7 @@ def test_weights_that_are_not_there_are_refused_with_those_that_are(finished_dig
     for name in ("swa", "../../model", ""):
         with pytest.raises(errors.RunFolderError, match=r"available: last, best, ema$"):
             andiron.load(finished_digits, weights=name)
-    with pytest.raises(errors.RunFolderError, match="no such folder; name a run's folder"):
+    with pytest.raises(errors.RunFolderError, match="no such folder; name a run's"):
         andiron.load(tmp_path / "none")
     with pytest.raises(errors.RunFolderError, match="name one of its 1 runs, such as .*digits"):
         andiron.load(finished_digits.parent)

@@ -201,8 +201,6 @@ def _prepared(splits: Splits, own: Mapping[str, Any]) -> Splits:
     """The splits with the network's own mean and deviation of pixels, and its tokenizer."""
     mean, std = own.get("mean", ()), own.get("std", ())
     facts = {**splits.facts, **{key: own[key] for key in own if key == "tokenizer"}}
-    if "resizing" in facts:
-        log.info("pictures of %s pixels: %s", facts["input_shape"], facts["resizing"])
     splits = dataclasses.replace(splits, facts=facts)
     if not isinstance(splits.batcher, ImageBatcher) or len(mean) != splits.input_shape[0]:
         return splits

@@ -86,16 +86,16 @@ def _without_value(text: str, overrides: list[str], choices: Groups) -> list[str
     """The line for an argument without an equals sign; none for a value after its option."""
     place = overrides.index(text)
     before, after = overrides[:place][-1:], overrides[place + 1 :][:1]
-    option = misplaced.current_name(text)
     groups = [group for group, names in choices.items() if text in names]
     if any(map(_is_option, before)):
         return []
-    if os.path.isdir(text):
-        of_data, of_run = quoting.typed("data.path", text), quoting.typed("resume", text)
-        reason = f"a folder; {of_data} trains on its files, {of_run} resumes its run"
-    elif _is_option(option):
+    if os.path.exists(text):
+        of_data = quoting.typed("data.path", text)
+        reason = f"a path; {of_data} trains on it (a table: data=csv), resume={text} resumes it"
+    elif _is_option(text):
         value = next((value for value in after if "=" not in value), "...")
-        reason = f"an option has its value after an equals sign: {shlex.quote(f'{option}={value}')}"
+        typed = shlex.quote(f"{misplaced.current_name(text)}={value}")
+        reason = f"an option has its value after an equals sign: {typed}"
     elif groups:
         reason = f"did you mean {' or '.join(f'{group}={text}' for group in groups)}?"
     else:

@@ -39,8 +39,8 @@ def run_folder_of(path: str | Path) -> RunFolder:
     is_there = os.path.isdir(folder.path)
     why = f"there is no {folder.config.name} in it" if is_there else "there is no such folder"
     runs = [run.path for run in (run_folders([folder.path]) if is_there else ())]
-    remedy = f"name one of its {len(runs)} runs, such as {runs[0]}" if runs else "name a run's"
-    raise errors.RunFolderError(f"{path}: holds no run: {why}; {remedy} folder")
+    one = f"one of its {len(runs)} runs, such as {runs[0]}" if runs else "a run's folder, or latest"
+    raise errors.RunFolderError(f"{path}: holds no run: {why}; name {one}")
 
 
 def absolute(path: str | Path, into: str | None = None) -> Path:
