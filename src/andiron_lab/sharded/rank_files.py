@@ -115,7 +115,7 @@ class RankFiles:
             owners.update((parts[place], rank) for rank, place in enumerate(places))
         own = {parts[place]: whole.cpu() for place, whole in wholes(divided, self._world)}
         if self._world.rank == 0:
-            own |= {name: tensors[name] for name in tensors.keys() - own.keys() if not owners[name]}
+            own |= {name: tensor for name, tensor in tensors.items() if name not in parts}
         return own, owners
 
 
