@@ -1,6 +1,7 @@
 """`checkpoint.files=rank`: files of several processes become one checkpoint, or none."""
 
 import json
+import pickle
 from dataclasses import replace
 
 import pytest
@@ -94,6 +95,19 @@ def test_consolidated_files_have_the_bytes_of_whole_ones(two, tmp_path):
         assert (tmp_path / "joined" / name).read_bytes() == (expected / name).read_bytes(), name
     with pytest.raises(errors.OutputError, match="name a new folder"):
         consolidate.consolidate(tmp_path / "checkpoints" / "step-7", tmp_path / "joined")
+
+
+def test_another_process_is_sent_no_tensors_but_where_they_are(two):
+    two.save(3)
+    assert two.second.wait() and two.first.wait()
+    folder = two.first.store.fetch("step-3")
+    sent = pickle.dumps(load(folder))
+
+    received = pickle.loads(sent)
+    assert received.folder == folder and received.model["a"].equal(MODEL["a"])
+    (folder / "model-00002-of-00002.safetensors").unlink()
+    with pytest.raises(errors.DataError, match="model-00002-of-00002.safetensors: no such file"):
+        pickle.loads(sent)
 
 
 def test_a_checkpoint_waits_for_the_files_of_all(two, tmp_path, monkeypatch, caplog):
