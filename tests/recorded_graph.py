@@ -4,7 +4,11 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-READS = torch.ops.aten._local_scalar_dense.default, torch.ops.aten.equal.default
+ATEN = torch.ops.aten
+READS = (
+    ATEN._local_scalar_dense.default, ATEN.equal.default, ATEN.nonzero.default,
+    ATEN.masked_select.default,
+)  # fmt: skip
 
 
 class _Recorder(TorchDispatchMode):

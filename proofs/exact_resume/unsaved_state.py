@@ -38,7 +38,7 @@ def found(config: Train, folder: Path) -> list[str]:
     built = components.build(config)
     with configured_learner.learner(config, built, folder) as learner:
         before = list(_held(learner.model, built))
-        with learner.training(built.train, built.valid):
+        with learner.training(built.train):
             for batches in islice(learner.batches_of_epoch(built.train), UPDATES):
                 learner.update(batches, built.train)
             learner.evaluator.validate({"valid": built.valid})

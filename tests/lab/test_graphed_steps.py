@@ -4,7 +4,9 @@ There is no GPU: a list of operations, repeated over fixed memory, stands for it
 """
 
 import math
+import random
 
+import numpy as np
 import pytest
 import torch
 from kept_points import Kept
@@ -13,12 +15,15 @@ from tensor_bits import differing
 from torch import nn
 
 from andiron import data, errors, models
-from andiron.data import ArrayBatcher, ArrayDataset
-from andiron.learner import LearnerBuilder
+from andiron.data import ArrayBatcher, ArrayDataset, Batch
+from andiron.distributed import World
+from andiron.gradients import backward
+from andiron.learner import LearnerBuilder, evaluation
 from andiron.learner.extras import unread_checks
 from andiron.metrics import Accuracy, Loss
 from andiron.optim import Optimizer
 from andiron.optim.own.averaging import Ema
+from andiron.protocols import TrainOutput
 from andiron.tasks import Adversarial, Classifier, LanguageModel
 from andiron_lab.graphs import device_graph
 
@@ -58,6 +63,8 @@ def loader(bad=None, device="cpu"):
 
 def network(*more):
     torch.manual_seed(1)
+    random.seed(1)
+    np.random.seed(1)
     parts = nn.Linear(6, 5), nn.BatchNorm1d(5), nn.Tanh(), nn.Dropout(0.3), *more
     return nn.Sequential(*parts, nn.Linear(5, 3))
 
@@ -150,6 +157,10 @@ def test_a_pass_reads_nothing_from_the_device_before_its_end(tmp_path, monkeypat
             steps.clear()
             measure(loader())
             assert len(steps) == BATCHES and {*reads} == {BATCHES}
+        whole = made.predict(loader())
+        monkeypatch.setattr(evaluation, "MOST_UNREAD", 2 * BATCH * 3)
+        reads.clear()
+        assert torch.equal(made.predict(loader()), whole) and len({*reads}) > 3
 
 
 def test_weights_that_were_moved_are_recorded_again(tmp_path):
@@ -190,6 +201,11 @@ class Reading(nn.Module):
         return inputs * (1.0 if inputs.sum().item() < 1e9 else 0.5)
 
 
+class Selecting(nn.Module):
+    def forward(self, inputs):
+        return torch.masked_select(inputs, inputs < 1e9).view_as(inputs)
+
+
 class Replacing(nn.Module):
     def __init__(self):
         super().__init__()
@@ -213,6 +229,17 @@ class Calls(nn.Module):
         return inputs * (1 + 0.001 * (self.calls % 7))
 
 
+class Dropping(nn.Module):
+    """Draws on the host; the draw changes few steps, so that comparisons could miss it."""
+
+    def __init__(self, draw):
+        super().__init__()
+        self.draw = draw
+
+    def forward(self, inputs):
+        return inputs * (not self.training or self.draw() < 0.95)
+
+
 def hooked():
     net = network()
     net[0].register_forward_hook(lambda module, inputs, output: None)
@@ -221,8 +248,16 @@ def hooked():
 
 REFUSALS = {
     "a value is read": (lambda: network(Reading()), {}, "return inputs * (1.0 if inputs.sum()"),
+    "a shape depends on values": (lambda: network(Selecting()), {}, "torch.masked_select(inputs"),
+    "profile": (network, {"profile": {"updates": [2, 3]}}, "profile: traces the step of Python"),
     "a buffer is replaced": (
         lambda: network(Replacing()), {}, "the step replaces the buffer 'network.4.seen'"
+    ),
+    "draws of Python": (
+        lambda: network(Dropping(random.random)), {}, "the step draws on the CPU"
+    ),
+    "draws of NumPy": (
+        lambda: network(Dropping(np.random.rand)), {}, "the step draws on the CPU"
     ),
     "a hook": (hooked, {}, "network.0 has a hook, which is not repeated"),
     "sam": (network, {"sam": 0.05}, "sam=0.05: has none"),
@@ -238,6 +273,54 @@ def test_what_cannot_be_repeated_is_named_once_and_left_out(tmp_path, caplog, ca
     said = [record.getMessage() for record in caplog.records if "graph: " in record.getMessage()]
     assert len(said) == 1 and words in said[0]
     assert not differing(actual, expected) and by_graph == record
+
+
+def test_batches_of_many_shapes_are_left_to_python(tmp_path, caplog):
+    stream = torch.Generator().manual_seed(0)
+    batches = [
+        Batch(torch.randn(size, 6, generator=stream), torch.randint(3, (size,), generator=stream))
+        for size in range(2, 12)
+    ]
+    states = []
+    for graph in (False, True):
+        made, _ = learner(tmp_path / str(graph), network(), graph)
+        with made:
+            made.fit(batches, batches)
+            states.append(made.state().model)
+    assert not differing(*states)
+    said = [text for text in caplog.messages if "graph: " in text]
+    assert said == ["graph: batches have more than 8 shapes; such steps continue without graphs"]
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(6))
+
+    def valid_step(self, batch):
+        return batch["scale"] * (batch["inputs"] * self.weight).sum()
+
+    def train_step(self, batch):
+        return TrainOutput(backward(self.valid_step(batch), self), None)
+
+
+def test_numbers_of_a_batch_are_not_those_of_the_graph(tmp_path):
+    model = Scaled()
+    builder = LearnerBuilder(tmp_path, graph=True).with_writers().renderer(None)
+    step = builder.build(model, Optimizer(torch.optim.SGD, model), 0.1).updater.train_step
+    for number in range(60):
+        batch = {"inputs": torch.randn(4, 6), "scale": 1.0 if number % 9 else 3.0}
+        actual, expected = (make(batch).gradients for make in (step, model.train_step))
+        assert torch.equal(actual["weight"], expected["weight"]), number
+    assert step.reason is None and step.repetitions > 40
+
+
+def test_slices_have_no_graphs(tmp_path, caplog):
+    builder = LearnerBuilder(tmp_path, graph=True).world(World(slices=2)).with_writers()
+    model = Classifier(network())
+    made = builder.renderer(None).build(model, Optimizer(torch.optim.SGD, model), 0.1)
+    assert made.updater.train_step is None and made.updater.valid_step is None
+    assert "graph: several processes or slices have none; the run continues" in caplog.text
 
 
 @pytest.mark.parametrize("is_training", [False, True])

@@ -105,18 +105,17 @@ class Evaluator:
         unread: list[Tensor] = []  # on the device: reading waits for it
 
         def read() -> None:
-            if unread:
-                outputs.append(torch.cat(unread).cpu())
-                unread.clear()
+            outputs.append(torch.cat(unread).cpu())
+            unread.clear()
 
         def keep(item: Any) -> None:
             if not isinstance(getattr(item, "output", None), Tensor):
                 kind = type(item).__name__
                 remedy = "return an item with it, as andiron.outputs.ClassificationOutput"
                 raise TypeError(f"valid_step returns {kind}, which has no output tensor; {remedy}")
-            unread.append(item.output)
             if len(unread) * item.output.numel() > MOST_UNREAD:
                 read()
+            unread.append(item.output)
 
         tally, options = Tally([], self.updater.world), self._options
         with self.state.optimizer.evaluated(), randomness.global_generators_restored():
@@ -151,14 +150,11 @@ class Evaluator:
 
     def _measure(self, split: str, loader: Loader, record: Callable[[str, Values], None]) -> None:
         """Records a pass with the weights to evaluate, and one with each average of them."""
-        model = self.state.model
-        weights: dict[str, AbstractContextManager[None]]
-        weights = {split: self.state.optimizer.evaluated()}
-        for name, average in self.state.averages.items():
-            if average.count:  # else it holds only the initial weights
-                weights[f"{split}-{name}"] = average.swapped_in(model)
-        for name, swapped_in in weights.items():
-            with swapped_in:
+        model, averages = self.state.model, self.state.averages.items()
+        # an average without updates holds only the initial weights
+        swapped = {f"{split}-{n}": a.swapped_in(model) for n, a in averages if a.count}
+        for name, weights in {split: self.state.optimizer.evaluated(), **swapped}.items():
+            with weights:
                 record(name, measure(model, loader, **self._start_pass(name)))
 
     def _start_pass(self, split: str) -> dict[str, Any]:

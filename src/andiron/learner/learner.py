@@ -177,15 +177,14 @@ class Learner(AbstractContextManager["Learner"]):
         """
         self._loop.end(reason)
 
-    def training(self, train: Batches, *others: Batches) -> AbstractContextManager[None]:
+    def training(self, train: Batches) -> AbstractContextManager[None]:
         """A context in which the model trains, progress is shown, and the run can be stopped.
 
         On exit every checkpoint is on the disk. Updates without `fit` need this context too.
         Raises: TypeError for an iterator, which has no second epoch; ValueError for a loader
         without batches; MismatchError for one with too few.
         """
-        trained = self._adapted(train, is_trained=True)
-        return self._loop.training(trained, *map(self._adapted, others))
+        return self._loop.training(self._adapted(train, is_trained=True))
 
     def batches_of_epoch(self, train: Batches) -> Iterator[list[Any]]:
         """The batches left in the epoch, in groups for one update; the last may be short."""

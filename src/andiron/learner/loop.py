@@ -119,7 +119,7 @@ class Loop:
         return self._updater.unread if getattr(train, "has_own_memory", False) else None
 
     @contextmanager
-    def training(self, train: Loader, *others: Loader) -> Iterator[None]:
+    def training(self, train: Loader) -> Iterator[None]:
         """A context in which the model trains, progress is shown, and the run can be stopped.
 
         On exit every checkpoint is on the disk. Updates without `fit` need this context too.

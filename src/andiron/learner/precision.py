@@ -1,7 +1,7 @@
 """The arithmetic of the forward pass: full or mixed precision, and fp16's loss scale."""
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Literal
 
 import torch
@@ -46,12 +46,11 @@ class Precision:
             return nullcontext()
         return torch.autocast(self.device_type, AUTOCAST[self.name])
 
-    def step(self, during: During | None = None) -> AbstractContextManager[object]:
+    @contextmanager
+    def step(self, during: During | None = None) -> Iterator[None]:
         """The context of a forward and backward pass; see `gradients.loss_scaled`."""
-        stack = ExitStack()
-        stack.enter_context(gradients.loss_scaled(self.scale, during))
-        stack.enter_context(self.autocast())
-        return stack
+        with gradients.loss_scaled(self.scale, during), self.autocast():
+            yield
 
     @property
     def may_have_overflowed(self) -> bool:

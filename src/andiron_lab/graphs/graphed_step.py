@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from andiron import errors
 from andiron.data import structures
 from andiron.distributed import World
 from andiron.gradients import Detachable, Gradients
-from andiron.learner.precision import Precision
 from andiron.learner.state import LearnerState
 from andiron.options import LearnerOptions
 from andiron.plain import private_torch
@@ -49,7 +48,7 @@ class Recorded:
     """A graph with the memory of its batch and of its outputs."""
 
     graph: DeviceGraph
-    batch: Any
+    held: list[Tensor]  # of the batch
     output: Any  # a TrainOutput, or the item of a validation
     repetitions: int = 0
 
@@ -66,15 +65,15 @@ class GraphedStep:
     def __init__(
         self,
         step: Callable[[Any], Any],
-        model: nn.Module,
+        state: LearnerState,
         make: Callable[[], DeviceGraph],
-        precision: Precision,
         said: set[str],
         *,
         keeps: bool = False,
     ):
-        self._step, self._model, self._make = step, model, make
-        self._precision, self._said, self._keeps = precision, said, keeps
+        self._step, self._make, self._said, self._keeps = step, make, said, keeps
+        self._model, self._optimizer = state.model, state.optimizer
+        self._precision = state.nonfinite.precision
         self._is_of: Hashable = None  # the state of the model that the graphs are of
         self._steps: dict[Hashable, int] = {}  # made so far, by shapes
         self._recorded: dict[Hashable, Recorded] = {}
@@ -154,7 +153,7 @@ class GraphedStep:
         Raises: NoGraphError if the step cannot be repeated.
         """
         held = structures.mapped(torch.clone, batch)
-        graph, before = self._make(), StateBefore(self._model)
+        graph, before = self._make(), StateBefore(self._model, self._optimizer)
         try:
             output = graph.capture(lambda: self._step(held))
         except RuntimeError as error:
@@ -162,14 +161,14 @@ class GraphedStep:
             raise NoGraphError(why) from error
         finally:
             before.restore()
-        return Recorded(graph, held, output)
+        return Recorded(graph, [*structures.tensors_in(held)], output)
 
     def _repeated(self, recorded: Recorded, batch: Any) -> Any:
         """The output of the graph for a batch; its item is in memory of its own."""
-        new, held = [*structures.tensors_in(batch)], [*structures.tensors_in(recorded.batch)]
-        output = recorded.output
+        new, held, output = [*structures.tensors_in(batch)], recorded.held, recorded.output
         with torch.no_grad():
-            private_torch.foreach_copy_(held, new)
+            if held:
+                private_torch.foreach_copy_(held, new)
             recorded.graph.replay()
             inputs = dict(zip(map(id, held), new, strict=True))
             if not isinstance(output, TrainOutput):
@@ -184,11 +183,11 @@ class GraphedStep:
 
         Raises: NoGraphError naming the first tensor that differs; the state is as before.
         """
-        before = StateBefore(self._model)
+        before = StateBefore(self._model, self._optimizer)
         expected = outputs_by_name(self._model, self._step(batch))
-        is_drawn = before.has_drawn_on_cpu()
+        is_drawn = before.has_drawn_beside(self._precision.device_type)
         before.restore()
-        if is_drawn and self._device_of(batch) != "cpu":
+        if is_drawn:
             raise NoGraphError("the step draws on the CPU, which is not repeated")
         output = self._repeated(recorded, batch)
         actual = outputs_by_name(self._model, output)
@@ -198,16 +197,22 @@ class GraphedStep:
             raise NoGraphError(f"{why} differs from that of the step without a graph")
         return output
 
-    def _device_of(self, batch: Any) -> str:
-        return next(structures.tensors_in(batch)).device.type
-
 
 def _shapes_of(batch: Any) -> Hashable:
-    """The shapes of a batch. Raises: NoGraphError unless it is made of tensors."""
-    leaves = [*structures.leaves(batch)]
-    if not leaves or not all(isinstance(leaf, Tensor) for leaf in leaves):
+    """The shapes of a batch, and its numbers and texts, which a graph does not read again.
+
+    Raises: NoGraphError for an object whose tensors are unknown.
+    """
+    if isinstance(batch, Tensor):
+        return batch.shape, batch.dtype, batch.device
+    if isinstance(batch, PLAIN):
+        return batch
+    named = structures.fields(batch)
+    if named is None and type(batch) in structures.PLAIN:
+        named = {str(number): part for number, part in enumerate(batch)}
+    if named is None:
         raise NoGraphError(f"a batch of type {type(batch).__name__} is not made of tensors")
-    return type(batch), *((leaf.shape, leaf.dtype, leaf.device) for leaf in leaves)
+    return type(batch), *((name, _shapes_of(part)) for name, part in named.items())
 
 
 def _own(value: Any, inputs: dict[int, Tensor]) -> Any:
@@ -257,7 +262,7 @@ def steps_for(
             log.warning("graph: %s; the run continues without graphs", refusal)
         return {}
     model: Any = state.model
-    parts = model, GRAPHS[device.type], state.nonfinite.precision, set[str]()
+    parts = state, GRAPHS[device.type], set[str]()
     keeps = options.grads_accumulation > 1
     return {
         "train_step": GraphedStep(lambda batch: model.train_step(batch), *parts, keeps=keeps),

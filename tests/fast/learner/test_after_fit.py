@@ -88,7 +88,7 @@ def test_best_gives_the_best_weights_and_training_continues_with_its_own(tmp_pat
 
         assert learner.best() is learner.model
         assert learner.evaluate(VALID)["loss"] == standing.best
-        with learner.training(TRAIN, VALID):
+        with learner.training(TRAIN):
             own = learner.exports()["model"]
     assert all(torch.equal(tensor, last[name]) for name, tensor in own.items())
 

@@ -56,6 +56,13 @@ class Counting(nn.Module):
         return inputs
 
 
+class Drawing(nn.Module):
+    """Draws from Python's generator, which no update sets."""
+
+    def forward(self, inputs):
+        return inputs * random.uniform(0.9, 1.1) if self.training else inputs
+
+
 def loader(bad=(), world=ALONE):
     """The data, with a bad sample in these batches of the first epoch."""
     stream = torch.Generator().manual_seed(0)
@@ -70,11 +77,12 @@ def loader(bad=(), world=ALONE):
     return made
 
 
-def task(world):
+def task(world, *more):
     torch.manual_seed(1)
+    random.seed(1)
     counting = Counting() if world is ALONE else nn.Identity()  # slices refuse such a buffer
     parts = nn.Linear(6, 5), nn.BatchNorm1d(5), counting, nn.Tanh(), nn.Dropout(0.3)
-    return Classifier(nn.Sequential(*parts, nn.Linear(5, 3)))
+    return Classifier(nn.Sequential(*parts, *more, nn.Linear(5, 3)))
 
 
 def run(folder, caplog, bad, *, optimizer=torch.optim.Adam, own=None, scale=None, **options):
@@ -82,7 +90,7 @@ def run(folder, caplog, bad, *, optimizer=torch.optim.Adam, own=None, scale=None
     """
     caplog.clear()
     averages, world = options.pop("averages", {}), options.pop("world", ALONE)
-    model = task(world)
+    model = task(world, *options.pop("more", ()))
     builder = LearnerBuilder(folder, **DEFAULTS | options)
     builder.metric_train_numeric(Loss(), Accuracy()).metric_valid_numeric(Loss())
     builder.with_writers(kept := Kept()).averages(**averages).renderer(None)
@@ -126,6 +134,7 @@ CASES = {
     "lbfgs": {"optimizer": torch.optim.LBFGS, "own": {"max_iter": 2}},
     "sam": {"sam": 0.05},
     "slices": {"world": World(slices=2)},
+    "draws of Python": {"more": [Drawing()]},
 }  # fmt: skip
 
 
@@ -146,6 +155,6 @@ def test_a_late_answer_changes_no_bit_no_record_and_no_message(
             actual, late = run(tmp_path / f"late{number}", caplog, bad, **options)
         assert actual == expected, bad
         assert not differing(late, bits), bad
-    is_late = case not in ("lbfgs", "sam", "slices")
+    is_late = case not in ("lbfgs", "sam", "slices", "draws of Python")
     assert (LateAnswer.number_late > 0) == (is_late and case != "averages")
     assert (LateAnswer.number_bad > 0) == is_late

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from andiron import randomness
 from andiron.gradients import Gradients, flag_nonfinite
 
 MOST_UNREAD = 4  # updates: their batches and items are held until then
@@ -59,13 +60,17 @@ class UnreadChecks:
         self._asked: tuple[Answer, Callable[[], None]] | None = None
         self._made: deque[Any] = deque()
         self._repeats = False  # the next update was rejected
+        self._others: list[Any] = []  # states of Python's and NumPy's generators at two updates
 
     def defers(self, gradients: Gradients, undo: Callable[[], None]) -> bool:
-        """Whether the check is read later; not of an update that is made again.
+        """Whether the check is read later; not of a first update, or one that is made again.
 
+        Nor where updates draw from Python's or NumPy's generators: they would draw again.
         A step by these gradients changes nothing if it is to be undone, by `undo`.
         """
-        if self._repeats:
+        if len(self._others) < 2:
+            self._others.append(randomness.global_generator_state())
+        if self._repeats or self._others[:1] != self._others[1:]:
             self._repeats = False
             return False
         flag_nonfinite(gradients, self._flag)
