@@ -304,7 +304,7 @@ class Scaled(nn.Module):
         return TrainOutput(backward(self.valid_step(batch), self), None)
 
 
-def test_numbers_of_a_batch_are_not_those_of_the_graph(tmp_path):
+def test_a_graph_takes_no_old_numbers_of_a_batch(tmp_path):
     model = Scaled()
     builder = LearnerBuilder(tmp_path, graph=True).with_writers().renderer(None)
     step = builder.build(model, Optimizer(torch.optim.SGD, model), 0.1).updater.train_step
