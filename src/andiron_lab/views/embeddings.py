@@ -61,7 +61,8 @@ def embeddings(
         return Embeddings(points, shown)
     images = torch.cat(pictures)[:most]
     in_square = tiled(images, columns=math.ceil(math.sqrt(len(images))))
-    return Embeddings(points, shown, in_square, images.shape[-2:])
+    _, _, height, width = images.shape
+    return Embeddings(points, shown, in_square, (height, width))
 
 
 def _features(
