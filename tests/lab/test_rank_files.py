@@ -160,6 +160,18 @@ def test_what_a_killed_process_left_is_removed_when_the_run_resumes(two, tmp_pat
     assert names(tmp_path / "checkpoints") == {"step-1"}
 
 
+def test_files_of_a_killed_process_are_not_taken_for_new_ones(two, monkeypatch):
+    monkeypatch.setattr(rank_files, "SECONDS_WITHOUT_BYTES", 0.1)
+    before = Checkpoint(MODEL, OPTIMIZER, {"updates": 1}, {"ema": EMA})
+    killed = RankFiles(World(1, 2), two.first.store).own(before)
+    two.second.save(1, killed, {})
+    assert two.second.wait() and names(killed.folder)
+
+    # no checkpoint was whole: the run begins anew, and nothing is adopted
+    part = two.save(1, only_first=True)
+    assert part.folder == killed.folder and not two.first.wait()
+
+
 def torch_file(path, tensors, **begins):
     """A file as torch's `HuggingFaceStorageWriter` writes it."""
     places = {name: {"saved_offsets": begins.get(name, [0] * tensors[name].dim())}

@@ -81,6 +81,7 @@ class RankFiles:
         name = f".step-{checkpoint.state['updates']}.{self._number % 2**16:04x}{{:04x}}.partial"
         folders = [self._folder / name.format(rank) for rank in range(self._world.size)]
         if self._world.rank:
+            _remove(folders[self._world.rank])  # of a process that was killed before
             with suppress(OSError):  # a file there is an error of the writing
                 folders[self._world.rank].mkdir(parents=True)
         tensors, owners = dict[str, Tensors](), dict[str, Owners]()
