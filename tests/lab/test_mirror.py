@@ -20,6 +20,7 @@ from in_process import called
 from stops_at import stopping
 from waiting import until
 
+from andiron import errors
 from andiron.__main__ import main as andiron
 from andiron.checkpoint import FileCheckpointer, KeepLast
 from andiron.checkpoint.on_disk import checkpoint_files, manifest
@@ -170,6 +171,24 @@ def test_a_cut_at_any_call_leaves_no_manifest_without_its_files(tmp_path, after)
         assert whole_there(folder) == ["step-20", "step-30"]
         assert RemoteRun("broken://far", "a").steps() == ["step-20", "step-30"]
     assert [path.name for path in folder.checkpoints.iterdir() if path.name[0] == "."] == []
+
+
+def test_checkpoints_whose_manifests_cannot_be_read_now_stay_there(tmp_path, monkeypatch):
+    folder, saver = new_run(tmp_path / "run")
+    save(saver, 10, 20)
+    brought_up_to_date(copy_of(folder))
+
+    class FlexibleChecksumError(Exception):
+        """As botocore's, of a store that counts otherwise."""
+
+    def read(*args, **kwargs):
+        raise FlexibleChecksumError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Broken, "cat_file", read)
+        with pytest.raises((FileExistsError, errors.DataError)):
+            copy_of(folder).update()
+    assert whole_there(folder) == ["step-10", "step-20"]
 
 
 def test_pruning_does_not_take_away_what_is_uploaded(tmp_path, monkeypatch):

@@ -76,8 +76,8 @@ class RunCopy:
     def _compared(self) -> dict[str, Listed]:
         """The whole checkpoints there; those without a manifest are removed."""
         run, owner = run_record.identity(self._folder), self._remote.owner()
-        there = {name: _listed(self._remote.manifest(name)) for name in self._remote.steps()}
-        whole = {name: listed for name, listed in there.items() if listed}
+        there = {name: self._remote.manifest(name) for name in self._remote.steps()}
+        whole = {name: listed for name in there if (listed := _listed(there[name]))}
         runs = {owner.get("run"), *(listed.get("run") for listed in whole.values())}
         _refuse_others(runs - {run, None}, self._option)
         here = directory.names(self._folder.checkpoints)
@@ -91,8 +91,9 @@ class RunCopy:
             )
         if owner or whole:
             self._own()
-        for name in there.keys() - whole.keys():
-            self._remote.remove(name)
+        for name in there:
+            if there[name] is None:  # a damaged one may be a fault of the connection
+                self._remote.remove(name)
         return whole
 
     def _continues(self, newest: str, listed: Listed, here: list[str]) -> bool:
