@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))  # a plain 
 import torch  # noqa: E402
 from torch import distributed, nn  # noqa: E402
 from torch.autograd import DeviceType  # noqa: E402
+from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
 from torch.distributed.fsdp import fully_shard  # noqa: E402
 from torch.distributed.tensor import DTensor  # noqa: E402
 from torch.nn import functional  # noqa: E402
@@ -63,7 +64,7 @@ def of_learner(world: World, device: torch.device, options: argparse.Namespace) 
     """The times of updates of a learner in this world."""
     task = LanguageModel(network(options))
     if options.side.startswith("fsdp"):
-        FullySharded(task, world, device)
+        FullySharded(task, world, init_device_mesh(device.type, (world.size,)))
     task.to(device)
     sequences = tokens()
     data = ArrayDataset(sequences[:, :-1].clone(), sequences[:, 1:].clone())

@@ -80,6 +80,8 @@ SHARDED = {
                    "optimizer=sgd"),
     "rank_files": (*TEXT, "averages=ema", "optimizer=adamw", "checkpoint.files=rank"),
 }  # fmt: skip
+DIVIDED = {"fsdp": ("strategy=fsdp",), "hsdp": ("strategy=fsdp", "shards=2")}
+IN_COPIES = "two_optimizers", "ema", "clip", "accumulation", "mixed_sizes", "batch_norm"  # hsdp too
 IN_EIGHT = ("mlp_adam_8", "convnet_adam_8", "text_adam_8", "batch_norm_8")  # by 8 processes too
 # without slices, where the method itself amplifies rounding: the first updates
 FIRST = {
@@ -110,7 +112,7 @@ class Case:
     overrides: Sequence[str]
     kind: str  # rounded, resized, first, measured or sliced
     slices: int | None = None
-    is_sharded: bool = False  # in several processes
+    divided: Sequence[str] = ()  # more options, of several processes
     updates: int = 50
     tolerance: float = 2e-6
 
@@ -118,7 +120,7 @@ class Case:
         """(round, number of processes, job), each round after the one before."""
         within, validating = STOPS.get(self.updates, (None, None))  # few updates are not stopped
         chain = str(folder / f"{self.name}-chain")
-        several = config.replace(".json", "-fsdp.json") if self.is_sharded else config
+        several = config.replace(".json", "-fsdp.json") if self.divided else config
         sizes = (1, 2, 4) if self.slices else (1,) if self.kind == "resized" else (1, 2, 3, 4)
         for size in sizes:
             straight = str(folder / f"{self.name}-{size}")
@@ -157,7 +159,10 @@ def cases() -> list[Case]:
         listed.append(Case(f"{name}_measured", overrides, "measured"))
     listed += [_sliced(name, (*options, "log_every=4")) for name, options in OTHERS.items()]
     for name, options in SHARDED.items():
-        listed.append(Case(f"{name}_fsdp", (*EVEN, *options), "sliced", 4, True, 12))
+        for suffix, divided in DIVIDED.items():
+            if suffix == "fsdp" or name in IN_COPIES:
+                case = Case(f"{name}_{suffix}", (*EVEN, *options), "sliced", 4, divided, 12)
+                listed.append(case)
     return listed
 
 

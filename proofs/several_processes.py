@@ -78,8 +78,8 @@ def train(chosen: Sequence[Case], folder: Path, processes: Sequence[int]) -> dic
         places = {"{text}": str(folder / "text.txt"), "{folder}": str(folder)}
         overrides = [_filled(override, places) for override in case.overrides]
         composed(ROOT / "conf", overrides).save(config)
-        if case.is_sharded:
-            sharded = composed(ROOT / "conf", [*overrides, "strategy=fsdp"])
+        if case.divided:
+            sharded = composed(ROOT / "conf", [*overrides, *case.divided])
             sharded.save(folder / f"{case.name}-fsdp.json")
         for number, size, job in case.jobs(str(config), folder):
             if 2 in processes or not job.folder.endswith("-chain"):  # two processes begin it

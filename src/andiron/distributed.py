@@ -90,6 +90,7 @@ class World:
         self.wants_asking: Callable[[], bool] = lambda: False  # whether this process does
         self.reports = reports
         self.sharding: Sharding | None = None  # None: each process has a copy of the model
+        self.groups: list[Any] = []  # of processes, if several copies are in parts
         self._started, self._seconds = time.monotonic(), 0.0
 
     def parts(self, batch: Any) -> list[tuple[int, Any]]:

@@ -63,6 +63,28 @@ def test_options_that_do_not_work_with_parts_are_refused(conf, override):
         fully_sharded.shard_configured(nn.Linear(1, 1), splits, config, World(0, 2))
 
 
+@pytest.mark.parametrize(("overrides", "size", "problem"), [
+    (["shards=3"], 4, "shards=3: 4 processes do not make copies"),
+    (["shards=1"], 4, "shards=1: 4 processes do not make copies"),
+    (["shards=8"], 4, "shards=8: 4 processes do not make copies"),
+    (["shards=2", "checkpoint.files=rank"], 4, "checkpoint.files=rank: does not work with copies"),
+])  # fmt: skip
+def test_copies_that_cannot_be_made_are_refused(conf, overrides, size, problem):
+    config = composed(conf, [*overrides, "strategy=fsdp"])
+    splits = SimpleNamespace(by_name={}, evaluation_batch_size=8)
+
+    with pytest.raises(errors.ConfigError, match=problem):
+        fully_sharded.shard_configured(nn.Linear(1, 1), splits, config, World(0, size))
+
+
+def test_shards_without_parts_are_refused(conf):
+    config = composed(conf, ["shards=2"])
+
+    assert [*division.option_problems(config, World(0, 4))] == [
+        "shards=2: belongs to strategy=fsdp; give it too, or shards=null"
+    ]
+
+
 def test_a_last_batch_with_too_few_samples_is_refused(conf):
     config = composed(conf, ["batch_size=8", "strategy=fsdp"])
     splits = SimpleNamespace(by_name={"train": range(16), "valid": range(17)},

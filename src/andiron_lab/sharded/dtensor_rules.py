@@ -41,21 +41,21 @@ def install(world: World) -> None:
     Raises: AttributeError in a version of torch without such a table.
     """
     table = TABLE(DTensor)
-    on_part, on_parts = (functools.partial(rule, world) for rule in (_on_part, _on_parts))
     for name in (f"{name}{in_place}" for name in ELEMENTWISE for in_place in ("", "_")):
-        table.update(dict.fromkeys(_overloads(name), on_part))
-        table.update(dict.fromkeys(_overloads(f"_foreach_{name}"), on_parts))
+        table.update(dict.fromkeys(_overloads(name), _on_part))
+        table.update(dict.fromkeys(_overloads(f"_foreach_{name}"), _on_parts))
     for kernel in KERNELS:
-        table.update(dict.fromkeys(_overloads(kernel), on_parts))
+        table.update(dict.fromkeys(_overloads(kernel), _on_parts))
     for name in REFUSED:
         table.update(dict.fromkeys(_overloads(name), _refused))
     single = {
         "normal_": _normal, "copy_": _copied, "_foreach_copy_": _all_copied,
-        "_foreach_norm": whole_norms.norms, "linalg_vector_norm": whole_norms.norm,
-        "_amp_foreach_non_finite_check_and_unscale_": _checked,
+        "_foreach_norm": functools.partial(whole_norms.norms, world),
+        "linalg_vector_norm": functools.partial(whole_norms.norm, world),
+        "_amp_foreach_non_finite_check_and_unscale_": functools.partial(_checked, world),
     }  # fmt: skip
     for name, rule in single.items():
-        table.update(dict.fromkeys(_overloads(name), functools.partial(rule, world)))
+        table.update(dict.fromkeys(_overloads(name), rule))
 
 
 def _overloads(name: str) -> list[Any]:
@@ -73,8 +73,7 @@ class _Lanes:
     with zeros around them, which `end` copies back.
     """
 
-    def __init__(self, world: World):
-        self._world = world
+    def __init__(self) -> None:
         self._copies: list[tuple[Tensor, Tensor]] = []  # the part, and its place in the copy
 
     def of(self, value: Any) -> Any:
@@ -94,7 +93,9 @@ class _Lanes:
         if tensor.device.type != "cpu" or not part(tensor).numel():
             return 0, 0
         of_row = tensor.shape[1:].numel()
-        first, last = (row * of_row for row in bounds(len(tensor), self._world)[self._world.rank])
+        mesh = tensor.device_mesh
+        own = bounds(len(tensor), mesh)[mesh.get_local_rank()]
+        first, last = (row * of_row for row in own)
         return first % LANES, min(-last % LANES, tensor.numel() - last)
 
     def rows(self, made: Any, tensor: Any) -> Any:
@@ -113,11 +114,9 @@ class _Lanes:
             own.copy_(copy.view(own.shape))
 
 
-def _on_parts(
-    world: World, operation: Any, arguments: tuple[Any, ...], options: dict[str, Any]
-) -> Any:
+def _on_parts(operation: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """An elementwise operation on lists of tensors."""
-    lanes = _Lanes(world)
+    lanes = _Lanes()
     given = [[*map(lanes.of, own)] if isinstance(own, list) else own for own in arguments]
     made = operation(*given, **{
         name: [*map(lanes.of, own)] if isinstance(own, list) else own
@@ -129,13 +128,11 @@ def _on_parts(
     return [*map(lanes.rows, made, arguments[0])]
 
 
-def _on_part(
-    world: World, operation: Any, arguments: tuple[Any, ...], options: dict[str, Any]
-) -> Any:
+def _on_part(operation: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """An elementwise operation on a tensor and others of its shape, or numbers."""
     first = next(value for value in arguments if isinstance(value, DTensor))
-    given = [_divided(value, first, world) for value in arguments]
-    lanes = _Lanes(world)
+    given = [_divided(value, first) for value in arguments]
+    lanes = _Lanes()
     is_aligned = all(v.shape == first.shape for v in given if isinstance(v, DTensor))
     made = operation(*map(lanes.of if is_aligned else part, given), **options)
     if str(operation).split(".")[1].endswith("_"):
@@ -144,7 +141,7 @@ def _on_part(
     return lanes.rows(made, first) if is_aligned else like(made, first)
 
 
-def _divided(value: Any, first: DTensor, world: World) -> Any:
+def _divided(value: Any, first: DTensor) -> Any:
     """An operand with its rows divided like `first`, the largest one.
 
     Raises: NotImplementedError for an operand without the rows of `first`.
@@ -153,20 +150,18 @@ def _divided(value: Any, first: DTensor, world: World) -> Any:
         return value
     if value.dim() == first.dim() and len(value) == len(first):
         if not isinstance(value, DTensor) and value.shape == first.shape:
-            return like(rows(value, world).contiguous(), first)
+            return like(rows(value, first.device_mesh).contiguous(), first)
         if isinstance(value, DTensor) and value.placements == first.placements:
             return value
     shapes = f"{[*value.shape]} and {[*first.shape]}"
     raise NotImplementedError(f"strategy=fsdp: no operation on parts of {shapes}")
 
 
-def _normal(
-    world: World, operation: Any, arguments: tuple[Any, ...], options: dict[str, Any]
-) -> Any:
+def _normal(operation: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Normal numbers drawn as for the whole tensor, of which each process keeps its rows."""
     target, *more = arguments
     whole = torch.empty(target.shape, dtype=target.dtype, device=target.device)
-    part(target).copy_(rows(operation(whole, *more, **options), world))
+    part(target).copy_(rows(operation(whole, *more, **options), target.device_mesh))
     return target
 
 
@@ -175,25 +170,21 @@ def _refused(operation: Any, arguments: tuple[Any, ...], options: dict[str, Any]
     raise NotImplementedError(f"strategy=fsdp: {operation} of a parameter or its gradient")
 
 
-def _copied(
-    world: World, operation: Any, arguments: tuple[Any, ...], options: dict[str, Any]
-) -> Any:
+def _copied(operation: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """target.copy_(source), where either may be divided; a whole target is filled everywhere."""
     target, source, *more = arguments
     if isinstance(source, DTensor) and not isinstance(target, DTensor):
         source = source.full_tensor()
     elif isinstance(target, DTensor) and not isinstance(source, DTensor) and source.dim():
-        source = rows(source, world)
+        source = rows(source, target.device_mesh)
     operation(part(target), part(source), *more, **options)
     return target
 
 
-def _all_copied(
-    world: World, operation: Any, arguments: tuple[Any, ...], options: dict[str, Any]
-) -> Any:
+def _all_copied(operation: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
     targets, sources, *more = arguments
     for target, source in zip(targets, sources, strict=True):
-        _copied(world, aten.copy_.default, (target, source, *more), options)
+        _copied(aten.copy_.default, (target, source, *more), options)
     return None
 
 

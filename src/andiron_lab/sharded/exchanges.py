@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from andiron import errors
 from andiron.distributed import World
@@ -67,11 +68,12 @@ class BlockSum(_Memory):
     With `slices`, a slice is the sum over its micro-batches, and slices are added in the binary
     tree of `optim.gradient_mean.SlicedMean`: within a process before the exchange, then between
     processes. A process with several steps an update holds sums of whole gradients until its last.
-    Without, each step is added up over the processes by torch's reduce-scatter.
+    Without, each step is added up over the processes by torch's reduce-scatter. `copies` is the
+    group of the processes that hold the same part, each of another copy of the model.
     """
 
-    def __init__(self, world: World, place: StepPlace, name: str):
-        self._world, self._place, self._name = world, place, name
+    def __init__(self, world: World, place: StepPlace, name: str, copies: Any = None):
+        self._world, self._place, self._name, self._copies = world, place, name, copies
         self._of_slice: Tensor | None = None
         self._subtrees: list[Tensor] = []
         self._elements: int | None = None  # of the block's gradients, in this update
@@ -102,10 +104,14 @@ class BlockSum(_Memory):
             with self._world.explained():
                 reduce_scatter = _named("reduce_scatter_single", "reduce_scatter_tensor")
                 reduce_scatter(output_tensor, weighted, group=group)
+                if self._copies is not None:
+                    torch.distributed.all_reduce(output_tensor, group=self._copies)
         elif (total := self._added(weighted)) is None:
             output_tensor.zero_()
         else:
-            self._exchange(total, output_tensor, group)
+            with self._world.explained():
+                own = _tree_sum(total, group)
+                output_tensor.copy_(own if self._copies is None else _everywhere(own, self._copies))
         self.sum, self.version = output_tensor, private_torch.version(output_tensor)
 
     def _added(self, gradients: Tensor) -> Tensor | None:
@@ -119,20 +125,30 @@ class BlockSum(_Memory):
             self._subtrees.append(total)
         return self._subtrees.pop() if self._place.is_last else None
 
-    def _exchange(self, total: Tensor, output_tensor: Tensor, group: Any) -> None:
-        """Adds the processes' sums of this part, neighbours first: a + b has the bits of b + a."""
-        received = torch.empty_like(total)
-        with self._world.explained():
-            torch.distributed.all_to_all_single(received, total, group=group)
-        sums = [*received.chunk(self._world.size)]
-        while len(sums) > 1:
-            sums = [a.add_(b) for a, b in zip(sums[::2], sums[1::2], strict=True)]
-        output_tensor.copy_(sums[0])
-
     def forget(self) -> None:
         """Drops the sums of an update that was not finished."""
         self._of_slice, self._subtrees, self.sum = None, [], None
         self._elements = None  # a group may thaw between two updates
+
+
+def _tree_sum(total: Tensor, group: Any) -> Tensor:
+    """The sum of this process's part, neighbours first: a + b has the bits of b + a."""
+    received = torch.empty_like(total)
+    torch.distributed.all_to_all_single(received, total, group=group)
+    sums = [*received.chunk(torch.distributed.get_world_size(group))]
+    while len(sums) > 1:
+        sums = [a.add_(b) for a, b in zip(sums[::2], sums[1::2], strict=True)]
+    return sums[0]
+
+
+def _everywhere(values: Tensor, group: Any) -> Tensor:
+    """The sums of all values over the processes of a group, in each of them."""
+    size = torch.distributed.get_world_size(group)
+    padded = functional.pad(values, (0, -values.numel() % size))
+    sums = torch.empty_like(padded)
+    gather = _named("all_gather_single", "all_gather_into_tensor")
+    gather(sums, _tree_sum(padded, group), group=group)
+    return sums[: values.numel()]
 
 
 def _named(name: str, before: str) -> Any:

@@ -8,11 +8,12 @@ copies of the model or parts.
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
@@ -43,14 +44,15 @@ ELEMENTWISE = {
 
 
 class FullySharded:
-    """Shards a model over the processes of `world`; `device` has this process's parts.
+    """Shards a model over the processes of `world`.
 
-    With `writes_files` each process writes a file of every checkpoint; see `rank_files`.
+    `mesh` is the one-dimensional mesh of all of them, or has the dimensions copies and parts. With
+    `writes_files` each process writes a file of every checkpoint; see `rank_files`.
     Raises: ConfigError for one process, or parameters outside of the network.
     """
 
     def __init__(
-        self, model: nn.Module, world: World, device: torch.device, *, writes_files: bool = False
+        self, model: nn.Module, world: World, mesh: DeviceMesh, *, writes_files: bool = False
     ):
         if world.size == 1:  # torch then copies gradients, without their weights
             raise errors.ConfigError(["strategy=fsdp: needs several processes; start torchrun"])
@@ -65,20 +67,22 @@ class FullySharded:
                 f"strategy=fsdp: parameters {', '.join(outside)} are outside of the task's "
                 "network, whose forward gathers its own; move them into it, or give strategy=ddp"
             ])  # fmt: skip
-        mesh = init_device_mesh(device.type, (world.size,))
+        copies = mesh.get_group("copies") if mesh.ndim > 1 else None
+        parts = mesh["parts"] if mesh.ndim > 1 else mesh
         units = {**blocks(network), "": network}
-        self._sums = [BlockSum(world, self._place, name or "the network") for name in units]
+        self._sums = [BlockSum(world, self._place, name or "the network", copies) for name in units]
         gather = BlockGather(world)
         for module, block_sum in zip(units.values(), self._sums, strict=True):
             name = type(module).__name__
-            sharded: Any = fully_shard(module, mesh=mesh)
+            sharded: Any = fully_shard(module, mesh=parts)
             type(module).__name__ = name  # torch has put FSDP before it
             sharded.set_custom_all_gather(gather)
             sharded.set_custom_reduce_scatter(block_sum)
         dtensor_rules.install(world)
         world.sharding = self
         named = ", ".join([*units][:-1]) or "none"
-        log.info("fsdp: parts in %d processes; blocks: %s", world.size, named)
+        number, size = mesh.size() // parts.size(), parts.size()
+        log.info("fsdp: %d x the model in parts in %d processes; blocks: %s", number, size, named)
 
     def reduction(self, model: nn.Module, size: Callable[[Any], int]) -> ShardedMean:
         """The reduction of one update."""
@@ -111,13 +115,14 @@ class FullySharded:
 
     def _gathered(self, tensor: DTensor) -> Tensor:
         own, distributed = parameter_rows.part(tensor).detach(), torch.distributed
+        mesh, own_rank = tensor.device_mesh, self._world.rank
         with self._world.explained():
-            if self._world.rank:
-                if own.numel():
+            if own_rank:
+                if own.numel() and own_rank < mesh.size():  # of the first copy
                     distributed.send(own.contiguous(), 0)
                 return own
             whole = torch.empty(tensor.shape, dtype=tensor.dtype)
-            for rank, (first, last) in enumerate(parameter_rows.bounds(len(whole), self._world)):
+            for rank, (first, last) in enumerate(parameter_rows.bounds(len(whole), mesh)):
                 if rank and last > first:
                     theirs = own.new_empty((last - first, *whole.shape[1:]))
                     distributed.recv(theirs, rank)
@@ -146,7 +151,7 @@ class FullySharded:
         return replace(saved, optimizer=parts)
 
     def _part(self, value: Tensor, parameter: DTensor) -> Tensor:
-        own = parameter_rows.rows(value, self._world).to(parameter.device, copy=True)
+        own = parameter_rows.rows(value, parameter.device_mesh).to(parameter.device, copy=True)
         return parameter_rows.like(own, parameter)
 
 
@@ -169,18 +174,64 @@ def blocks(network: nn.Module) -> dict[str, nn.Module]:
     return chosen
 
 
+def join_groups(config: Train, world: World) -> None:
+    """Joins the groups of copies of the model, each in parts in `shards` consecutive ranks.
+
+    All processes call it at once, before rank 0 builds the components. Options that are wrong make
+    no groups, and are refused later.
+    """
+    if config.strategy == "fsdp" and _has_copies(config, world):
+        ranks, timeout = _ranks(config, world), timedelta(seconds=config.peer_timeout)
+        world.groups = [
+            torch.distributed.new_subgroups_by_enumeration(lists.tolist(), timeout=timeout)[0]
+            for lists in (ranks.T, ranks)
+        ]
+
+
+def _has_copies(config: Train, world: World) -> bool:
+    shards = config.shards or world.size
+    return 1 < shards < world.size and world.size % shards == 0
+
+
+def _ranks(config: Train, world: World) -> Tensor:
+    """The ranks of each copy: [copies, shards]. torchrun numbers the processes of a host in a row.
+    """
+    return torch.arange(world.size).view(-1, config.shards or world.size)
+
+
 def shard_configured(model: nn.Module, splits: Splits, config: Train, world: World) -> None:
     """Shards the model of a configured run.
 
     Raises: ConfigError for options and data that would be wrong with parts.
     """
-    if problems := [*_option_problems(config), *_short_batches(splits, config, world)]:
+    if problems := [*_option_problems(config, world), *_short_batches(splits, config, world)]:
         raise errors.ConfigError(problems)
-    writes_files = (config.checkpoint or {}).get("files") == "rank"
-    FullySharded(model, world, devices.resolve(config.device), writes_files=writes_files)
+    device = devices.resolve(config.device).type
+    if world.groups:
+        mesh = DeviceMesh.from_group(
+            world.groups, device, _ranks(config, world), mesh_dim_names=("copies", "parts")
+        )
+    else:
+        mesh = init_device_mesh(device, (world.size,))
+    FullySharded(model, world, mesh, writes_files=_writes_files(config))
 
 
-def _option_problems(config: Train) -> Iterator[str]:
+def _writes_files(config: Train) -> bool:
+    return (config.checkpoint or {}).get("files") == "rank"
+
+
+def _option_problems(config: Train, world: World) -> Iterator[str]:
+    shards, size = config.shards, world.size
+    if shards not in (None, size) and not _has_copies(config, world):
+        yield (
+            f"shards={shards}: {size} processes do not make copies of several parts each; give a "
+            f"divisor of {size} from 2, or null for one copy in all of them"
+        )
+    elif _has_copies(config, world) and _writes_files(config):
+        yield (
+            f"checkpoint.files=rank: does not work with copies of {shards} shards; leave one of "
+            "them out"
+        )
     refused = {
         "precision=fp16": config.precision == "fp16",
         "compile=true": config.compile,

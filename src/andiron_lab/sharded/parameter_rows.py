@@ -4,9 +4,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
-
-from andiron.distributed import World
 
 
 def part(tensor: Any) -> Any:
@@ -25,15 +24,15 @@ def like(value: Tensor, whole: DTensor) -> DTensor:
     )  # fmt: skip
 
 
-def rows(whole: Tensor, world: World) -> Tensor:
-    """The rows of a whole tensor that this process holds."""
-    first, last = bounds(len(whole), world)[world.rank]
+def rows(whole: Tensor, mesh: DeviceMesh) -> Tensor:
+    """The rows of a whole tensor that this process of the mesh holds."""
+    first, last = bounds(len(whole), mesh)[mesh.get_local_rank()]
     return whole[first:last]
 
 
-def bounds(length: int, world: World) -> list[tuple[int, int]]:
+def bounds(length: int, mesh: DeviceMesh) -> list[tuple[int, int]]:
     """The first row of each process and the row after its last, as in `torch.chunk`."""
-    size = -(-length // world.size)
+    size = -(-length // mesh.size())
     return [
-        (min(size * rank, length), min(size * (rank + 1), length)) for rank in range(world.size)
+        (min(size * rank, length), min(size * (rank + 1), length)) for rank in range(mesh.size())
     ]

@@ -109,12 +109,12 @@ class RankFiles:
         The largest first, so that files differ by at most the largest. Rank 0 writes tensors that
         every process has.
         """
-        parts = [name for name, tensor in tensors.items() if isinstance(tensor, DTensor)]
-        parts.sort(key=lambda name: -tensors[name].numel())
-        divided, owners = [tensors[name] for name in parts], dict.fromkeys(tensors, 0)
+        parts = {name: tensor for name, tensor in tensors.items() if isinstance(tensor, DTensor)}
+        names = sorted(parts, key=lambda name: -parts[name].numel())
+        divided, owners = [parts[name] for name in names], dict.fromkeys(tensors, 0)
         for places in turns(divided, self._world.size):
-            owners.update((parts[place], rank) for rank, place in enumerate(places))
-        own = {parts[place]: whole.cpu() for place, whole in wholes(divided, self._world)}
+            owners.update((names[place], rank) for rank, place in enumerate(places))
+        own = {names[place]: whole.cpu() for place, whole in wholes(divided, self._world)}
         if self._world.rank == 0:
             own |= {name: tensor for name, tensor in tensors.items() if name not in parts}
         return own, owners

@@ -26,14 +26,15 @@ def norms(
 ) -> list[Tensor]:
     """The norm of each tensor, equal bits in every process.
 
-    With `slices` the bits of torch's norm of the whole tensor, which one process computes.
+    With `slices` the bits of torch's norm of the whole tensor, which one process computes. Only the
+    first copy of the model is counted, so that no other number can arise in another.
     """
     tensors, order = arguments[0], arguments[1] if len(arguments) > 1 else options.get("ord", 2)
     device = tensors[0].device
     sums = torch.zeros(len(tensors), dtype=tensors[0].dtype, device=device)
     if world.slices is None and order == 2:
         for place, tensor in enumerate(tensors):
-            if isinstance(tensor, DTensor) or world.rank == 0:
+            if world.rank < (tensor.device_mesh.size() if isinstance(tensor, DTensor) else 1):
                 sums[place] = torch.linalg.vector_norm(part(tensor)).square()
         _add(sums, world)
         return [*sums.sqrt()]
@@ -47,9 +48,10 @@ def norms(
     return [*sums]
 
 
-def wholes(tensors: Sequence[Tensor], world: World) -> Iterator[tuple[int, Tensor]]:
-    """The places and tensors that this process has whole; see `turns`."""
-    for places in turns(tensors, world.size):
+def wholes(tensors: Sequence[DTensor], world: World) -> Iterator[tuple[int, Tensor]]:
+    """The places and tensors that this process of the first copy has whole; see `turns`."""
+    size = tensors[0].device_mesh.size() if tensors else 0
+    for places in turns(tensors, size) if world.rank < size else ():
         whole = _exchanged([tensors[place] for place in places], world)
         if whole is not None:
             yield places[world.rank], whole
@@ -66,19 +68,19 @@ def turns(tensors: Sequence[Tensor], size: int) -> Iterator[list[int]]:
             yield of_dtype[start : start + size]
 
 
-def _exchanged(tensors: Sequence[Tensor], world: World) -> Tensor | None:
+def _exchanged(tensors: Sequence[DTensor], world: World) -> Tensor | None:
     """Sends the parts of each tensor to the process of its place; the whole one of this process."""
-    own, rank = [*map(part, tensors)], world.rank
-    sent = [tensor.numel() for tensor in own] + [0] * (world.size - len(own))
-    received = [0] * world.size
+    own, rank, mesh = [*map(part, tensors)], world.rank, tensors[0].device_mesh
+    sent = [tensor.numel() for tensor in own] + [0] * (mesh.size() - len(own))
+    received = [0] * mesh.size()
     if rank < len(own):
         shape = tensors[rank].shape
         of_row = shape[1:].numel()
-        received = [(last - first) * of_row for first, last in bounds(shape[0], world)]
+        received = [(last - first) * of_row for first, last in bounds(shape[0], mesh)]
     memory = own[0].new_empty(sum(received))
     flat = torch.cat([tensor.reshape(-1) for tensor in own])
     with world.explained():
-        torch.distributed.all_to_all_single(memory, flat, received, sent)
+        torch.distributed.all_to_all_single(memory, flat, received, sent, mesh.get_group())
     return memory.view(shape) if rank < len(own) else None
 
 

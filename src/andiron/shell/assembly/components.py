@@ -89,6 +89,8 @@ def build(
     world = world or World(slices=config.slices)
     if trusted is not None:
         target_kinds.check(dataclasses.asdict(config), trusted)
+    if config.shards:
+        division.join_groups(config, world)
     with nullcontext() if trusted is None else unwritten():
         weights = world.decided(partial(start_from.weights_of, config, trusted))
         components = world.after_first(partial(_built, config, size_limit, weights, world))

@@ -18,6 +18,7 @@ BY_BATCH = (
     nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d,
     nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d,
 )  # fmt: skip
+SHARDED = f"{wings.LAB}.sharded.fully_sharded"
 log = logging.getLogger("andiron")
 
 
@@ -35,10 +36,14 @@ def option_problems(config: Train, world: World) -> Iterator[str]:
             f"{slices} processes"
         )
     if config.strategy in ("ddp", "fsdp") and size == 1:
-        start = f"strategy={config.strategy}: this is one process"
-        yield f"{start}; start several with torchrun, or give auto"
+        yield (
+            f"strategy={config.strategy}: this is one process; start several with torchrun, or "
+            "give auto"
+        )
     elif config.strategy == "none" and size > 1:
         yield f"strategy=none: torchrun started {size} processes; start one with python"
+    if config.shards and config.strategy != "fsdp":
+        yield f"shards={config.shards}: belongs to strategy=fsdp; give it too, or shards=null"
     if config.sync_batchnorm and slices is not None:
         yield (
             f"sync_batchnorm=true: slices={slices} are computed one after the other, each with "
@@ -51,12 +56,18 @@ def option_problems(config: Train, world: World) -> Iterator[str]:
         )
 
 
+def join_groups(config: Train, world: World) -> None:
+    """Divides the processes into groups, each of which has a copy of the model in parts."""
+    if sharding := wings.optional(SHARDED):
+        sharding.join_groups(config, world)
+
+
 def shard(model: nn.Module, splits: Splits, config: Train, world: World) -> None:
     """Gives each process a part of the parameters, by the lab.
 
     Raises: ConfigError.
     """
-    if (sharding := wings.optional(f"{wings.LAB}.sharded.fully_sharded")) is None:
+    if (sharding := wings.optional(SHARDED)) is None:
         raise errors.ConfigError([wings.missing_lab("strategy=fsdp")])
     sharding.shard_configured(model, splits, config, world)
 

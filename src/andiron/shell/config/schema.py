@@ -100,6 +100,9 @@ class Train(LearnerOptions):
     strategy: Literal["auto", "none", "ddp", "fsdp"] = option(
         "auto", "how processes share the run; auto: ddp if torchrun started several", resume="free"
     )
+    shards: Count | None = option(
+        None, "with fsdp, the processes of a copy of the model; default: all", resume="free"
+    )
     sync_batchnorm: bool = option(
         False, "BatchNorm normalises by the whole batch of all processes, on GPUs", hparam="if set"
     )
@@ -109,9 +112,7 @@ class Train(LearnerOptions):
         hparam="if set",
     )
     peer_timeout: Positive = option(
-        600.0,
-        "seconds to wait for an unresponsive process before the run ends",
-        resume="free",
+        600.0, "seconds to wait for an unresponsive process before the run ends", resume="free"
     )
     num_workers: Index = option(
         0, "data loading processes; data in memory needs none", resume="free"
@@ -154,11 +155,7 @@ class Train(LearnerOptions):
     resume_allow: list[str] = option(
         [], "options that a resumed run may change: [lr, batch_size]", resume="free"
     )
-    trust: list[str] = option(
-        [],
-        "packages whose classes a run folder may name",
-        resume="free",
-    )
+    trust: list[str] = option([], "packages whose classes a run folder may name", resume="free")
     jobs: Count = option(1, "runs of a sweep in parallel; they share cores and GPUs", resume="free")
     sweep_name: RunName | None = option(
         None, "name of a sweep's folder; the same command continues the sweep", resume="free"
