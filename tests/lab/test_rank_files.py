@@ -3,6 +3,7 @@
 import json
 import pickle
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -145,6 +146,25 @@ def test_files_that_cannot_be_written_are_tried_again(two, tmp_path, monkeypatch
     assert names(tmp_path / "checkpoints") == {"step-5"}
 
 
+def test_a_folder_that_could_not_be_made_on_a_full_disk_is_made_later(two, monkeypatch, caplog):
+    made = Path.mkdir
+    monkeypatch.setattr(rank_files, "SECONDS_WITHOUT_BYTES", 0.1)
+
+    def full(path, *args, **kwargs):
+        if path.suffix == ".partial":
+            raise OSError(28, "No space left on device")
+        made(path, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "mkdir", full)
+    two.save(5)
+    assert not two.second.wait() and not two.first.wait()
+    assert "process 1 COULD NOT BE WRITTEN (No space left on device)" in caplog.text
+
+    monkeypatch.setattr(Path, "mkdir", made)
+    assert two.second.wait() and two.first.wait()
+    assert names(two.first.store.folder) == {"step-5"}
+
+
 def test_what_a_killed_process_left_is_removed_when_the_run_resumes(two, tmp_path):
     two.save(1)
     assert two.second.wait() and two.first.wait()
@@ -170,6 +190,8 @@ def test_files_of_a_killed_process_are_not_taken_for_new_ones(two, monkeypatch):
     # no checkpoint was whole: the run begins anew, and nothing is adopted
     part = two.save(1, only_first=True)
     assert part.folder == killed.folder and not two.first.wait()
+    two.second.save(1, part, {})
+    assert two.second.wait() and two.first.wait()
 
 
 def torch_file(path, tensors, **begins):

@@ -41,8 +41,7 @@ from andiron.serialization import safetensors_codec
 from andiron_lab.sharded.whole_norms import turns, wholes
 
 INDEX = f"{MODEL}.index.json"
-# that rank 0 waits for files which do not grow, as a network disk may show them; the second after a
-# failed exchange
+# rank 0 waits for files that do not grow, as on a network disk; the second after a failed exchange
 SECONDS_WITHOUT_BYTES, SECONDS_AFTER_FAILURE = 60.0, 5.0
 SECONDS_BETWEEN_LOOKS = 0.02
 MOST_SECONDS, LEAST_BYTES_A_SECOND = 60.0, 1e6  # nobody waits longer for a file of this size
@@ -82,7 +81,7 @@ class RankFiles:
         folders = [self._folder / name.format(rank) for rank in range(self._world.size)]
         if self._world.rank:
             _remove(folders[self._world.rank])  # of a process that was killed before
-            with suppress(OSError):  # a file there is an error of the writing
+            with suppress(OSError):  # tried again before it is written to
                 folders[self._world.rank].mkdir(parents=True)
         tensors, owners = dict[str, Tensors](), dict[str, Owners]()
         for file, of_file in contents.tensors_by_file(checkpoint).items():
@@ -206,6 +205,7 @@ class RankCheckpointer:
         self.saved = silent.saved
         self.sign, self.turn_back, self.adopt = silent.sign, silent.turn_back, silent.adopt
         self._part: Checkpoint | None = None  # not yet written
+        self._had_folder = False  # the part, when it was saved or since
         self._deadline = 0.0
         self._writer = Background(self._write, 0.0, lambda: self._deadline)
 
@@ -213,6 +213,7 @@ class RankCheckpointer:
         """Takes the tensors to write; waits for a part that is still being written."""
         self._writer.check()
         self._writer.finish()
+        self._had_folder = bool(checkpoint.folder and checkpoint.folder.exists())
         self._begin(checkpoint)
 
     def wait(self) -> bool:
@@ -242,17 +243,19 @@ class RankCheckpointer:
         part = self._part
         if part is None or part.folder is None:
             return
-        folder, rank, size = part.folder, self._world.rank, self._world.size
-        entries = {}
+        folder, rank, entries = part.folder, self._world.rank, dict[str, checksums.Entry]()
         try:
+            if not self._had_folder:
+                folder.mkdir(parents=True)
+                self._had_folder = True
             for file, tensors in contents.tensors_by_file(part).items():
                 content = Digested(safetensors_codec.chunks(tensors))
-                _write_through(folder / (name := part_name(file, rank, size)), content)
+                _write_through(folder / (name := part_name(file, rank, self._world.size)), content)
                 entries[name] = content.entry
             _write_through(folder / STATE, [files.as_json(entries)])
             (folder / STATE).rename(folder / MANIFEST)
         except OSError as error:
-            if folder.exists():  # else it is no longer needed
+            if folder.exists() or not self._had_folder:  # else it is no longer needed
                 _empty(folder)
                 log.warning(
                     "%s: the files of process %d COULD NOT BE WRITTEN (%s); they are written at "
