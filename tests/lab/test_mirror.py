@@ -178,8 +178,8 @@ def test_checkpoints_whose_manifests_cannot_be_read_now_stay_there(tmp_path, mon
     save(saver, 10, 20)
     brought_up_to_date(copy_of(folder))
 
+    class FlexibleChecksumError(Exception):
         """A checksum of botocore that differs, of a store that counts otherwise."""
-        """As botocore's, of a store that counts otherwise."""
 
     def read(*args, **kwargs):
         raise FlexibleChecksumError
