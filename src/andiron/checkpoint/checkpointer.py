@@ -99,8 +99,7 @@ class FileCheckpointer:
         self._newest = saved = Saved(updates, values, number)
         with self._lock:
             self._take(saved, checkpoint)
-        if self._copies:
-            self._writer.ask()
+        self._writer.ask()
 
     def wait(self) -> bool:
         """Tries to write everything saved so far; returns whether it could, else logs an error."""

@@ -6,6 +6,7 @@ checkpoints.
 """
 
 import errno
+import os
 import threading
 from collections.abc import Iterable, Mapping
 from functools import partialmethod
@@ -172,8 +173,9 @@ class LocalStore:
         return files.remove_folder(self.folder / name, file_names)
 
     def remove_leftovers(self) -> None:
-        """Removes half-written checkpoints, but only a checkpoint's files."""
+        """Removes half-written checkpoints, but only a checkpoint's files, and an old latest.json.
+        """
+        (self.folder / "latest.json").unlink(missing_ok=True)  # nobody would bring it up to date
         for path, name in files.partials(self.folder).items():
             if contents.step_place(name) and path.is_dir():
-                own = [file.name for file in path.iterdir() if contents.is_own(file.name)]
-                files.remove_partial(path, own)
+                files.remove_partial(path, filter(contents.is_own, os.listdir(path)))

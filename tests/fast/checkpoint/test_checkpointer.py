@@ -469,6 +469,7 @@ def test_what_a_killed_process_left_is_removed_but_nothing_of_others(tmp_path):
         (tmp_path / name / "model.safetensors").write_bytes(b"half")
     (tmp_path / ".step-10.2.89abcdef.partial" / "notes").write_text("not a run's")
     (tmp_path / ".step-20.ffffffff.partial").write_bytes(b"a file, so no checkpoint of ours")
+    (tmp_path / "latest.json").write_text('{"name": "step-10"}')  # of an earlier version
     resumed(tmp_path, KeepLast(1)).close()
     assert names(tmp_path) == {
         "step-10", ".step-10.2.89abcdef.partial", ".mine.01234567.partial", ".step-30.partial",
