@@ -204,8 +204,7 @@ def _short(text: str, page: str) -> str:
         _, name, about, _ = LINK.sub("", row).replace("`", "").split("|")
         purpose = DETAIL.sub("", about).strip(" .")
         lines += f"  {name.strip().removeprefix('andiron '):<17}  {purpose}\n"
-    head, title, rest = text.partition("Commands:\n")
-    return f"{head}{title}{lines}{rest[rest.index('All options') :]}"
+    return text[: text.index("  train ")] + lines
 
 
 def fields() -> list[tuple[dataclasses.Field[Any], dict[str, Any]]]:

@@ -16,7 +16,6 @@ from typing import Any, Protocol, runtime_checkable
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from andiron import errors
 from andiron.gradients import Gradients
 from andiron.outputs import Weight
 from andiron.progress import Progress
@@ -74,13 +73,6 @@ class TrainOutput:
     gradients: Gradients
     item: Any
     weight: Weight = 1
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.gradients, Gradients):
-            raise errors.MismatchError(
-                f"TrainOutput: gradients are a {type(self.gradients).__name__}; should be what "
-                "backward(loss, self) returns; of two losses, `first.update(second)` has both"
-            )
 
 
 @runtime_checkable

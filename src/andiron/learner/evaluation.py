@@ -1,7 +1,7 @@
 """Evaluation passes: with the model's own weights, and with each average of them."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -79,7 +79,7 @@ class Evaluator:
         A validation on request is only logged: no schedule, early stopping or best value observes
         it. A request to stop ends it.
         """
-        metric_log = self.state.metric_log
+        model, metric_log = self.state.model, self.state.metric_log
         with metric_log.throughput.halted(), suppress(errors.Interrupted):
             for request in self.interrupter.requests():
                 if request == "save":
@@ -88,7 +88,10 @@ class Evaluator:
                     # a user's loader or step may draw from them
                     with randomness.global_generators_restored():
                         for split, loader in sets.items():
-                            self._measure(split, loader, metric_log.record_request)
+                            for name, weights in self._passes(split):
+                                with weights:
+                                    values = measure(model, loader, **self._start_pass(name))
+                                metric_log.record_request(name, values)
                 log.info("%s on request, after update %d", request, metric_log.progress.updates)
 
     def evaluate(self, loader: Loader) -> Values:
@@ -135,7 +138,10 @@ class Evaluator:
         """
         state = self.state
         for split, loader in sets.items():
-            self._measure(split, loader, state.metric_log.record_pass)
+            for name, weights in self._passes(split):
+                with weights:
+                    values = measure(state.model, loader, **self._start_pass(name))
+                state.metric_log.record_pass(name, values)
             if split == "test":
                 state.metric_log.answers.gather(self.updater.world)
             if split == "valid" and isinstance(state.model, Shows):
@@ -148,14 +154,12 @@ class Evaluator:
         for name in sets.keys() & state.validations:
             state.validations[name].done(state.position.updates)
 
-    def _measure(self, split: str, loader: Loader, record: Callable[[str, Values], None]) -> None:
-        """Records a pass with the weights to evaluate, and one with each average of them."""
-        model, averages = self.state.model, self.state.averages.items()
-        # an average without updates holds only the initial weights
-        swapped = {f"{split}-{n}": a.swapped_in(model) for n, a in averages if a.count}
-        for name, weights in {split: self.state.optimizer.evaluated(), **swapped}.items():
-            with weights:
-                record(name, measure(model, loader, **self._start_pass(name)))
+    def _passes(self, split: str) -> Iterator[tuple[str, AbstractContextManager[None]]]:
+        """The name of each pass over a split, and a context in which the model has its weights."""
+        yield split, self.state.optimizer.evaluated()
+        for name, average in self.state.averages.items():
+            if average.count:  # else it holds only the initial weights
+                yield f"{split}-{name}", average.swapped_in(self.state.model)
 
     def _start_pass(self, split: str) -> dict[str, Any]:
         """The arguments of `measure` for a pass, whose random stream is started.

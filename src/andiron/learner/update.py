@@ -228,6 +228,12 @@ class Updater:
                         output = train_step(batch)
                 items.append(output.item)
                 gradients, weight = output.gradients, output.weight
+                if not isinstance(gradients, Gradients):
+                    raise errors.MismatchError(
+                        f"TrainOutput: gradients are a {type(gradients).__name__}; should be what "
+                        "backward(loss, self) returns; of two losses, `first.update(second)` has "
+                        "both"
+                    )
             except errors.SampleError as error:
                 place = position.epoch, position.first_batch + number, *slice_number
                 raise error.located(loader, *place) from error

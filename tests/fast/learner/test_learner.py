@@ -381,11 +381,19 @@ def test_values_are_read_when_logged_but_for_one_read_an_update(
     assert reads.number == num_metrics * (windows + epochs) + guarded
 
 
-def test_gradients_in_a_plain_dict_are_refused_where_they_are_returned():
-    output = object.__new__(TrainOutput)  # here the checks of types refuse the constructor's call
-    vars(output).update(gradients={"weight": torch.zeros(1)})
+class Plain(Classifier):
+    """Hands out the gradients in a dict."""
+
+    def train_step(self, batch):
+        output = super().train_step(batch)
+        vars(output).update(gradients={**output.gradients})  # the tests' checks of types refuse it
+        return output
+
+
+def test_gradients_in_a_plain_dict_are_refused(tmp_path):
+    made = learner(tmp_path, model=Plain(classifier().network))
     with pytest.raises(errors.MismatchError, match="gradients are a dict; .*first.update"):
-        output.__post_init__()
+        made.fit(train_loader(), measuring_loader())
 
 
 class Attached(Classifier):
