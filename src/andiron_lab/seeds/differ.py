@@ -10,7 +10,7 @@ from andiron.shell.cli.answer_schemas import (
     COUNT, GROUPS, NUMBER, TEXT, VALUE, closed, list_of, or_null,
 )  # fmt: skip
 from andiron.shell.cli.process import Command
-from andiron.wings.runs import command, run_list, run_values, seed_groups
+from andiron.wings.runs import command, run_values, seed_groups
 from andiron.wings.runs.run_reader import RunReader
 from andiron_lab.seeds import seed_differences
 
@@ -26,7 +26,7 @@ def differ(options: command.Options) -> None:
     folders = options.folders or command.DEFAULT_FOLDERS
     sides = _sides(command.require_runs(options, [path]) for path in folders)
     runs = [run for side in sides for run in side]
-    metric = run_list.metric_of(runs, options.metric)
+    metric = command.metric_of(runs, options.metric)
     direction = options.direction or run_values.direction_of(metric, runs)
     notes = list[str]()
     groups = [seed_differences.values(side, metric, notes) for side in sides]

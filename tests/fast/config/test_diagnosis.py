@@ -132,8 +132,8 @@ def test_a_sound_command_line_is_answered_in_hydras_own_words():
 def test_a_file_alone_leads_to_the_command_that_reads_tables(tmp_path):
     (table := tmp_path / "flowers.csv").touch()
     (line,) = explained(str(table))
-    assert "a path; data.path=" in line
-    assert "flowers.csv trains on it (a table: data=csv), resume=" in line
+    assert "a path; data=csv data.path=" in line
+    assert "flowers.csv trains on a table, resume=" in line
 
 
 def test_a_file_of_the_users_own_config_dir_is_accepted(tmp_path):

@@ -145,3 +145,13 @@ def test_a_variable_that_only_another_choice_interpolates_is_no_mistake(tmp_path
     config = composed(own=[tmp_path])
     wrong = "bacth_size: no such option; did you mean 'batch_size'?"
     assert resolution.problems(config, [CONF, tmp_path]) == [wrong]
+
+
+def test_check_accepts_what_only_the_folder_of_a_run_names(tmp_path):
+    (tmp_path / "hydra" / "output").mkdir(parents=True)
+    own = "# @package hydra\nrun: {dir: '${place}/${now:%H}'}\n"
+    (tmp_path / "hydra" / "output" / "mine.yaml").write_text(own)
+    given = ["--config-dir", str(tmp_path), "+place=here"]
+    assert composition.composed(CONF, [*given, "hydra/output=mine"]).variables == {"place": "here"}
+    with pytest.raises(errors.ConfigError, match="other: no such option"):
+        composition.composed(CONF, [*given, "+other=1"])

@@ -26,6 +26,9 @@ def test_folds_are_one_row_with_their_mean():
     first, second = compared(every, METRIC, "highest", every)
     assert (len(first.runs), str(first.metrics[METRIC])) == (3, "0.9200 ± 0.0200")
     assert len(second.runs) == 2 and "data.fold" not in first.options
+    close = runs(0.91, 0.92, **{"data.fold": 0, "lr": 1}) + runs(0.9, **{"data.fold": 1, "lr": 1})
+    said = doubt(compared(every[:3] + close, METRIC, "highest"), METRIC)
+    assert "within the noise" in said and "differ" not in said  # which compares seeds
 
 
 def test_runs_of_different_code_are_named(tmp_path):

@@ -131,7 +131,7 @@ def _refusal(
             fault = f"has no value ({text!r})" if text else "has no value"
         faults[table.lines[row]] = f", column {name!r}: {fault}"
     shown = [f"{table.unit} {line}{faults[line]}" for line in sorted(faults)[:MOST_SHOWN]]
-    number, remedy = len(first) + len(table.bad), _remedy(bad, request)
+    number, remedy = len(first) + len(table.bad), _remedy(bad, request, number_valid)
     if number_valid and number > request.max_bad_lines and not request.is_partial:
         remedy = f"{remedy}, or skip them with data.max_bad_lines={number}"
     if number == 1:
@@ -142,7 +142,7 @@ def _refusal(
     return f"{where}{number} {table.unit}s cannot be used:\n{lines}{more}{remedy}"
 
 
-def _remedy(bad: polars.DataFrame, request: Request) -> str:
+def _remedy(bad: polars.DataFrame, request: Request, number_valid: int) -> str:
     """The remedies for these values, as the end of a message."""
     remedies = ["correct or remove them"]
     if request.is_partial:
@@ -154,13 +154,17 @@ def _remedy(bad: polars.DataFrame, request: Request) -> str:
         remedies.append(COMMA)
     is_feature, is_gap = ~bad["column"].is_in(request.required), bad["is_missing"]
     features = bad["column"].filter(is_feature).unique(maintain_order=True)
-    wrong = bad["column"].filter(is_feature & ~is_gap).unique(maintain_order=True)
+    misread = bad.filter(is_feature & ~is_gap)
+    wrong, words = (misread[name].unique(maintain_order=True) for name in ("column", "text"))
     if len(features) and request.features is None:
         remedies.append(f"leave out columns ({_argument('exclude', request.exclude, features)})")
     if is_gap.any():
         remedies.append("set data.missing=median or data.missing=drop")
     if len(wrong):
         remedies.append(f"read text ({_argument('categories', reading.kinds, wrong)})")
+    if len(words) < len(misread) < number_valid and not words.str.contains(r"\d").any():
+        known = map(str, reading.missing_values or ())
+        remedies.append(f"take such texts as missing ({_argument('missing_values', known, words)})")
     if (bad["text"] != "").filter(is_gap & (bad["kind"] == "text") & ~is_feature).any():
         remedies.append("set data.missing_values=[] if such texts are classes")
     return ", or ".join(remedies)

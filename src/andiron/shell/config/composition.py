@@ -58,10 +58,10 @@ def composed(conf_dir: Path, arguments: list[str]) -> schema.Train:
     command_arguments.check(arguments)
     try:
         try:
-            config = diagnosis.composed_by_hydra(overrides, *conf_dirs)
+            config = diagnosis.composed_by_hydra(overrides, *conf_dirs, has_hydra=True)
         except Exception as error:  # Hydra's: an assertion or a TypeError may be among them
             raise _user_error(error, arguments, conf_dir)  # with its cause
-        return checked_config(config)
+        return checked_job(config, checked_config)
     except errors.AndironError as error:
         raise diagnosis.with_quoting(error, overrides, conf_dirs)  # with its cause
 

@@ -91,7 +91,7 @@ def _without_value(text: str, overrides: list[str], choices: Groups) -> list[str
         return []
     if os.path.exists(text):
         of_data = quoting.typed("data.path", text)
-        reason = f"a path; {of_data} trains on it (a table: data=csv), resume={text} resumes it"
+        reason = f"a path; data=csv {of_data} trains on a table, resume={text} resumes a run"
     elif _is_option(text):
         value = next((value for value in after if "=" not in value), "...")
         typed = shlex.quote(f"{misplaced.current_name(text)}={value}")
@@ -227,12 +227,17 @@ def _with_first_value(override: Override, choices: Groups) -> str:
     return f"{key}={first}"
 
 
-def composed_by_hydra(overrides: list[str], conf_dir: Path, *others: Path) -> DictConfig:
-    """The configuration as Hydra composes it from these overrides and folders."""
+def composed_by_hydra(
+    overrides: list[str], conf_dir: Path, *others: Path, has_hydra: bool = False
+) -> DictConfig:
+    """The configuration as Hydra composes it from these overrides and folders.
+
+    With `has_hydra` it has Hydra's own node.
+    """
     GlobalHydra.instance().clear()
     search_path.use(others)
     with initialize_config_dir(str(conf_dir), version_base="1.3"):
-        return compose("train", overrides=overrides)
+        return compose("train", overrides=overrides, return_hydra_config=has_hydra)
 
 
 def _schema_problems(overrides: list[str], conf_dirs: list[Path]) -> list[str]:

@@ -45,7 +45,7 @@ def list_runs(options: Options) -> None:
         return
     if runs:
         columns = options.columns.split(",") if options.columns else None
-        print(run_list.as_table(runs, _metric_of(runs, metric), columns))
+        print(run_list.as_table(runs, metric_of(runs, metric), columns))
     else:
         print("no runs", file=sys.stderr)
 
@@ -73,7 +73,7 @@ def compare(options: Options) -> None:
             print(f"{text_table.cell(run.path)}: {what}", file=sys.stderr)
     if not any(run.metrics for run in runs):
         raise errors.SelectionError("no run has metrics to compare")
-    metric = _metric_of(measured, options.metric)
+    metric = metric_of(measured, options.metric)
     direction = options.direction or run_values.known_direction(metric, runs)
     rows = seed_groups.compared(measured, metric, direction)
     curves = epoch_curves.curves(rows, metric)
@@ -115,7 +115,7 @@ def _draw(options: Options, curves: Sequence[epoch_curves.Curve], metric: str) -
 def best(options: Options) -> None:
     """Prints the folder of the finished run with the best value of a metric."""
     runs = require_runs(options)
-    metric = _metric_of(runs, options.metric)
+    metric = metric_of(runs, options.metric)
     valued = [
         run
         for run in runs
@@ -128,13 +128,10 @@ def best(options: Options) -> None:
         )
     direction = options.direction or run_values.direction_of(metric, runs)
     run = run_values.best_first(valued, metric, direction)[0]
-    path = str(run.path)
-    if readable.printable(path) != path or "\n" in path:
-        raise errors.SelectionError(f"{path}: has control characters in its name; rename it")
     value = run.value(metric)
     selection = {"metric": metric, "direction": direction, "value": value, "runs": len(valued)}
     if not answers.give({**run_list.plain(run), "chosen_by": selection}):
-        print(path)
+        print(readable.printable_line(str(run.path)))
 
 
 def diff(options: Options) -> None:
@@ -161,7 +158,7 @@ def remove(options: Options) -> int:
     return clearing.remove(require_runs(options, folders or DEFAULT_FOLDERS), is_agreed=options.yes)
 
 
-def _metric_of(runs: Sequence[RunReader], name: str | None) -> str:
+def metric_of(runs: Sequence[RunReader], name: str | None) -> str:
     folders = {run.path.parent for run in runs} if name is None else set()
     sweeps = {path: ledger.read(path).objective for path in folders if is_sweep(path)}
     return run_list.metric_of(runs, name, sweeps)
@@ -191,11 +188,6 @@ def require_runs(options: Options, given: Sequence[Path] = ()) -> list[RunReader
         where = f" with {' and '.join(options.where)}" if options.where else ""
         raise errors.SelectionError(f"no run in {', '.join(map(str, folders))}{where}")
     return runs
-
-
-def _act(options: Options) -> int | None:
-    code: int | None = options.act(options)
-    return code
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -236,7 +228,8 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     },
     "--metric": {
         "metavar": "NAME",
-        "help": "valid/accuracy, or valid/accuracy.last (default: the best checkpoint's metric)",
+        "help": "valid/accuracy, or valid/accuracy.last (default: the objective of the sweep, or "
+        "else the metric of the best checkpoint)",
     },
     "--direction": {
         "choices": improvement.DIRECTIONS,
@@ -280,4 +273,4 @@ ANSWERS = [
     }))}),
     closed({"removed": by_name(list_of(TEXT))}),
 ]  # fmt: skip
-main = Command(_parser, ANSWERS, _act, page="runs.md")
+main = Command(_parser, ANSWERS, lambda options: options.act(options), page="runs.md")

@@ -43,7 +43,6 @@ class Request:
     hydra_context: HydraContext
     sweep: DictConfig
     check: composition.Check
-    arguments: list[str]  # of the sweep
     command: list[str]  # repeats the job alone
 
 
@@ -104,7 +103,7 @@ def _run_job(request: Request, job_signals: Signals, reply: Reply) -> JobReturn:
         _wait_for_lock(folder)
         resumes = _holds_run_of_job(folder, request.job, config)
         reply({"folder": str(run_dir)})
-        train = train_run.Training(request.arguments, job_signals, resumes)
+        train = train_run.Training(["-m"], job_signals, resumes)
         try:
             return train(config, run_dir, record)
         except errors.Paused as error:

@@ -166,7 +166,6 @@ class Launcher:
             hydra_context=self.context,
             sweep=self.config,
             check=self.check,
-            arguments=self.training.arguments,
             command=[sys.argv[0], *job.overrides, *flags],
         )
         output = self.folder / ledger.OUTPUT / f"{job.number}.txt"

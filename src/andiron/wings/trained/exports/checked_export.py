@@ -98,8 +98,9 @@ def _inputs(model: nn.Module, described: Described, stored: object, kind: str) -
             return batch, batch
         raise errors.DataError(
             f"the batches of {described.name} have no tensor {name or 'alone in task.inputs'}; "
-            "only models of one tensor are exported (a task of your own may name its field as "
-            "`only_input`); --format safetensors writes the weights of any"
+            "only models of one tensor are exported (a new run names its field with "
+            "task.inputs=[FIELD], a task of your own as `only_input`); --format safetensors writes "
+            "the weights of any"
         )
     return raw, inputs
 
