@@ -336,7 +336,9 @@ def test_a_first_line_of_data_is_no_header(tmp_path, first, options, columns):
         assert rows == 40 + ("header" in options)
 
 
-@pytest.mark.parametrize("title", ["Sales 2024\n", "\n# Bonn, 3 May\n\n", "x,price (EUR),,\n"])
+@pytest.mark.parametrize("title", [
+    "Sales 2024\n", "\n# Bonn, 3 May\n\n", "x,price (EUR),,\n", "Sales,\n", "Sales;\n", "Sales\t\n",
+])  # fmt: skip
 @pytest.mark.parametrize("row", ["{0};{1}", '"{0}","{1}"', "{0}\t{1} "])
 def test_names_below_a_title_are_refused_with_the_command_that_removes_it(tmp_path, title, row):
     path = tmp_path / "of my sales.csv"
@@ -348,6 +350,7 @@ def test_names_below_a_title_are_refused_with_the_command_that_removes_it(tmp_pa
     splits = load(tmp_path / "table.csv", "price", features=["price (EUR)"], kind="regression")
     assert sorted(all_inputs(splits)[:, 0].tolist()) == [3 * number + 1 for number in range(40)]
     assert "has no column 'rice'; did you mean 'price'?" in refusal(tmp_path / "table.csv", "rice")
+    assert "has no column '22'" in refusal(tmp_path / "table.csv", "22")  # a cell of line 9
 
 
 @pytest.mark.parametrize("top, row", [

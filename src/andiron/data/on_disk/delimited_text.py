@@ -167,7 +167,8 @@ def _delimiter(path: Path, file: File, wanted: set[str]) -> tuple[str, list[str]
         with suppress(errors.DataError):  # quotes are misplaced by another delimiter
             for line, row in itertools.islice(rows(path, file, delimiter), MOST_TITLE_LINES):
                 first[delimiter] = first[delimiter] or row
-                named.update({line} if wanted <= {*row} else ())
+                if wanted <= {*row} and {*map(parsed, row)} == {None}:  # no numbers: names
+                    named.add(line)
 
     def fit(delimiter: str) -> tuple[bool, bool, int]:
         names = first[delimiter]
