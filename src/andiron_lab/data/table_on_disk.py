@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Shaped
 from torch import Tensor
 
 from andiron import errors
@@ -82,6 +83,17 @@ class StoredRows:
         chosen = torch.as_tensor(indices)
         raw = RawBatch(self.inputs.read(self.rows[chosen]), self.targets[chosen])
         return raw if self.weights is None else WeightedBatch(*raw, self.weights[chosen])
+
+
+@dataclass(frozen=True)
+class EncodedColumn:
+    """The numbers or codes of a column in a file, mapped into memory only while they are copied."""
+
+    path: Path
+    dtype: np.dtype[Any]
+
+    def __getitem__(self, rows: Any) -> Shaped[np.ndarray, " number"]:
+        return np.array(np.load(self.path, mmap_mode="r")[rows])
 
 
 def _prepared(
@@ -173,9 +185,9 @@ def _encoded(table: Columns, encoding: TableEncoding, folder: Path) -> EncodedTa
     """The table's columns as numbers and codes, in files of `folder`."""
     columns = []
     for place, column in enumerate(watched(encoding.columns, f"{table.source}: encoded columns")):
-        path = folder / f"encoded-{place}.npy"
-        np.save(path, column.encoded(table.column(column.column)))
-        columns.append(np.load(path, mmap_mode="r"))
+        values, path = column.encoded(table.column(column.column)), folder / f"encoded-{place}.npy"
+        np.save(path, values)
+        columns.append(EncodedColumn(path, values.dtype))
     return EncodedTable(encoding, columns)
 
 

@@ -20,6 +20,7 @@ from andiron.data.on_disk.table_encoding import (
 )  # fmt: skip
 from andiron.data.splitting import splits, standardisation
 from andiron.data.splitting.divided_rows import Division, Option, Parts, columns_of
+from andiron.plain.long_loops import watched
 from andiron.ranges import Validation
 
 Facts = Mapping[str, Any]
@@ -202,9 +203,9 @@ def of_rows(
 
 def _standardising(table: EncodedTable, rows: Tensor) -> ArrayBatcher:
     """The batcher by mean and deviation of these rows; categories are unchanged."""
-    chunks = torch.split(rows, CHUNK_ROWS)
+    chunks, what = torch.split(rows, CHUNK_ROWS), "means and deviations: groups of rows"
     mean, std = standardisation.fit_in_chunks(
-        lambda: (table.inputs(indices, torch.float64) for indices in chunks)
+        lambda: (table.inputs(of, torch.float64) for of in watched(chunks, what, len(chunks)))
     )
     kinds = [column.kind for column in table.encoding.columns for _ in column.names]
     kept = [(m, s) if kind in QUANTITIES else (0.0, 1.0) for m, s, kind in zip(mean, std, kinds)]
