@@ -19,7 +19,10 @@ SLICES = {  # the step of each
 
 # in the words of other commands: resume=, and rerun, whose checks it calls
 OTHERWISE = {"train", "seeds"}
-WITHOUT_A_RUN = {"check", "find-lr", "new", "schema", "tokenize", "try", "verify-resume"}
+# consolidate reads a checkpoint, as resume= does
+WITHOUT_A_RUN = {
+    "check", "consolidate", "find-lr", "new", "schema", "tokenize", "try", "verify-resume",
+}  # fmt: skip
 
 
 def test_every_command_that_reads_a_run_is_tried():

@@ -36,6 +36,7 @@ COMMANDS = [  # of a new project, each as it is typed there, with its exit code
     ("generate outputs/text --length 5", 0),
     ("predict outputs/text words", 0),
     ("tokenize --check no-shards", 1),
+    ("consolidate no-checkpoint joined", 1),
     ("find-lr --updates 12", 0),
     ("try first num_epochs=1 --seeds 1", 0),
     ("watch outputs/one --once", 0),

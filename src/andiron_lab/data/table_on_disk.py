@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Shaped
+from numpy.lib.format import open_memmap
 from torch import Tensor
 
 from andiron import errors
@@ -93,7 +94,7 @@ class EncodedColumn:
     dtype: np.dtype[Any]
 
     def __getitem__(self, rows: Any) -> Shaped[np.ndarray, " number"]:
-        return np.array(np.load(self.path, mmap_mode="r")[rows])
+        return np.array(open_memmap(self.path, mode="r")[rows])
 
 
 def _prepared(
@@ -177,7 +178,7 @@ def _columns(source: Path, folder: Path, options: dict[str, Any]) -> Columns:
     note = files.read_json(folder / NOTE, safetensors_codec.MAX_HEADER_BYTES)
     columns = ColumnFiles(folder, note.pop("columns"))
     kept = {**ColumnFiles(folder, options["kept"], KEPT)}
-    lines = np.load(folder / LINES, mmap_mode="r")
+    lines = open_memmap(folder / LINES, mode="r")
     return Columns(str(source), columns, reading=options["reading"], kept=kept, lines=lines, **note)
 
 

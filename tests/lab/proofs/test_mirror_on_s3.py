@@ -35,7 +35,7 @@ from andiron_lab.ask import bit_comparison
 from andiron_lab.mirror.remote_run import RemoteRun
 from proofs.rank_kills import Run
 
-pytest.importorskip("s3fs")
+s3fs = pytest.importorskip("s3fs")
 boto3 = pytest.importorskip("boto3")
 pytest.importorskip("moto.server")
 SAVER = Path(__file__).with_name("mirrored_saver.py")
@@ -79,6 +79,7 @@ def proxy(server, monkeypatch):
     """The bad proxy, at which this process and those that it starts find the server."""
     proxy = BadProxy(server, seed=1, share=0.15)
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{proxy.port}")
+    s3fs.S3FileSystem.clear_instance_cache()  # of a test before, with its port
     yield proxy
     proxy.close()
 

@@ -136,7 +136,7 @@ FAILURES = {
     "samples": [
         [], ["run"], ["nowhere", "--update", "1"], ["empty", "--update", "1"],
         ["run", "--update", "0"], ["run", "--update", "999999"], ["run", "--spikes", "few"],
-        ["run", "--update", "1", "--spikes", "2"], ["run", "--hardest", "3"],
+        ["run", "--update", "1", "--spikes", "2"],
         ["run", "--index", "-1", "--from-start"], ["run", "--name", "cat", "--from-start"],
         ["run", "--update", "1", "--form-start"],
     ],

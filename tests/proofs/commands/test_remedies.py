@@ -85,7 +85,6 @@ ROWS = [
     ("evaluate run weights=bst", {"last, best": "evaluate run weights=best"}),
     ("recheck few", {"--from-start": None}),
     ("replay run", {"--update N": "replay run --update 1"}),
-    ("samples few --update 2", {"--from-start": None}),
     ("bisect run run --updates 50 60", {"1 to 8": "bisect run run --updates 1 8"}),
     ("bisect few", {"options": "bisect few log_every=2"}),
     ("runs rm twice", {"--yes": None}),
