@@ -41,7 +41,8 @@ def test_a_wrong_value_is_answered_with_hydra_and_pydantic_alone():
 
 
 WITH_TORCH = {  # commands whose arguments are of weights, or that train a recorded run again
-    "import-state-dict", "bisect", "consolidate", "recheck", "replay", "rerun", "seeds", "try", "verify-resume",
+    "import-state-dict", "bisect", "consolidate", "recheck", "replay", "rerun", "seeds", "try",
+    "verify-resume",
 }  # fmt: skip
 
 

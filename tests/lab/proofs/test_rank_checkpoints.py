@@ -121,7 +121,8 @@ def test_consolidated_weights_have_the_bytes_of_one_file(place, tmp_path):
 def test_what_torch_wrote_begins_a_run(place, tmp_path):
     weights = place / "run" / "model.safetensors"
     (place / "of_torch.py").write_text(OF_TORCH)
-    assert ran(place, "of_torch.py", weights, tmp_path / "parts") == 0, (place / "output").read_text()
+    code = ran(place, "of_torch.py", weights, tmp_path / "parts")
+    assert code == 0, (place / "output").read_text()
 
     consolidate.consolidate(tmp_path / "parts", tmp_path / "joined")
 
