@@ -123,7 +123,7 @@ def _show(head: dict[str, str], evaluation: Any) -> None:
 def _write_pictures(folder: Path, evaluation: Any) -> None:
     """The worst errors and the pictures of metrics as PNG files.
 
-    Raises: OutputError if one cannot be written; DataError if there is no picture.
+    Raises: OutputError if they cannot be written; DataError if there is no picture.
     """
     from andiron.writers.fanout import AcceptedNames  # imports torch
 
@@ -137,7 +137,12 @@ def _write_pictures(folder: Path, evaluation: Any) -> None:
             pictures[name] = error.picture
     if not pictures:
         raise errors.DataError("--pictures: the data have no images of 1 or 3 channels; omit it")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise errors.OutputError(
+            f"{folder}: cannot be written ({error.strerror}); name another folder"
+        ) from error
     for name, picture in pictures.items():
         named_output.write(folder / f"{name}.png", [png.of_pixels(picture)])
 
