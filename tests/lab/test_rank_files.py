@@ -128,20 +128,20 @@ def test_a_checkpoint_waits_for_the_files_of_all(two, tmp_path, monkeypatch, cap
 
 
 def test_files_that_cannot_be_written_are_tried_again(two, tmp_path, monkeypatch, caplog):
-    written = rank_files._write_through
+    written = rank_files.write_through
     monkeypatch.setattr(rank_files, "SECONDS_WITHOUT_BYTES", 0.1)
 
     def full(path, pieces):
         written(path, [b"half"])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(rank_files, "_write_through", full)
+    monkeypatch.setattr(rank_files, "write_through", full)
     part = two.save(5)
     assert not two.second.wait() and not two.first.wait()
     assert "process 1 COULD NOT BE WRITTEN (No space left on device)" in caplog.text
     assert names(part.folder) == set()
 
-    monkeypatch.setattr(rank_files, "_write_through", written)
+    monkeypatch.setattr(rank_files, "write_through", written)
     assert two.second.wait() and two.first.wait()
     assert names(tmp_path / "checkpoints") == {"step-5"}
 

@@ -115,7 +115,7 @@ def write_new(path: Path, content: bytes) -> None:
     """
     partial = _partial(path)
     try:
-        _write_through(partial, [content])
+        write_through(partial, [content])
         try:
             os.link(partial, path)  # a rename would replace the file of another process
         except OSError:
@@ -132,7 +132,7 @@ def write_pieces(path: Path, pieces: Pieces) -> None:
     check_writing(path)
     partial = _partial(path)
     try:
-        _write_through(partial, pieces)
+        write_through(partial, pieces)
         partial.replace(path)
     except BaseException as error:
         if isinstance(error, OSError):
@@ -198,7 +198,7 @@ def write_folder(path: Path, contents: Mapping[str, Pieces]) -> None:
     try:
         for name, pieces in contents.items():
             if not (isinstance(pieces, Linking) and pieces.link(partial / name)):
-                _write_through(partial / name, pieces)
+                write_through(partial / name, pieces)
         _sync(partial)
         partial.rename(path)
         is_named = True
@@ -263,7 +263,8 @@ def _make_folder(folder: Path) -> None:
         _sync(created.parent)
 
 
-def _write_through(path: Path, pieces: Pieces) -> None:
+def write_through(path: Path, pieces: Pieces) -> None:
+    """Writes a new file to the disk, under the name it keeps; raises OSError."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         for piece in pieces:

@@ -34,6 +34,7 @@ from andiron.checkpoint.on_disk import manifest
 from andiron.checkpoint.on_disk.manifest import Digested
 from andiron.checkpoint.store import Checkpointer, LocalStore, Store
 from andiron.disk import checksums, files
+from andiron.disk.files import write_through
 from andiron.distributed import World
 from andiron.plain.background import Background
 from andiron.protocols import Values
@@ -250,9 +251,9 @@ class RankCheckpointer:
                 self._had_folder = True
             for file, tensors in contents.tensors_by_file(part).items():
                 content = Digested(safetensors_codec.chunks(tensors))
-                _write_through(folder / (name := part_name(file, rank, self._world.size)), content)
+                write_through(folder / (name := part_name(file, rank, self._world.size)), content)
                 entries[name] = content.entry
-            _write_through(folder / STATE, [files.as_json(entries)])
+            write_through(folder / STATE, [files.as_json(entries)])
             (folder / STATE).rename(folder / MANIFEST)
         except OSError as error:
             if folder.exists() or not self._had_folder:  # else it is no longer needed
@@ -264,14 +265,6 @@ class RankCheckpointer:
                 return
         if self._part is part:
             self._part = None
-
-
-def _write_through(path: Path, pieces: files.Pieces) -> None:
-    """Writes a file to the disk."""
-    with path.open("wb") as file:
-        file.writelines(pieces)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _remove(folder: Path) -> None:

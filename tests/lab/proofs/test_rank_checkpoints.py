@@ -26,7 +26,7 @@ import os, runpy, signal
 from pathlib import Path
 from andiron_lab.sharded import rank_files
 
-write = rank_files._write_through
+write = rank_files.write_through
 
 def killed(path, pieces):
     if ".step-8." in str(path) and path.name.startswith("optimizer") and not Path("once").exists():
@@ -35,7 +35,7 @@ def killed(path, pieces):
         os.kill(os.getpid(), signal.SIGKILL)
     write(path, pieces)
 
-rank_files._write_through = killed
+rank_files.write_through = killed
 runpy.run_path({train!r}, run_name="__main__")
 """
 OF_TORCH = """
