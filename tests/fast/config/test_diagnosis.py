@@ -136,6 +136,12 @@ def test_a_file_alone_leads_to_the_command_that_reads_tables(tmp_path):
     assert "flowers.csv trains on a table, resume=" in line
 
 
+def test_a_run_folder_alone_leads_to_the_option_that_resumes_it(tmp_path):
+    (tmp_path / "manifest.json").touch()
+    (line,) = explained(str(tmp_path))
+    assert line.endswith(f": a run's folder, resume={tmp_path} resumes it")
+
+
 def test_a_file_of_the_users_own_config_dir_is_accepted(tmp_path):
     (tmp_path / "experiment").mkdir()
     (tmp_path / "experiment" / "mine.yaml").write_text("# @package _global_\nlr: 0.5\n")

@@ -192,7 +192,7 @@ def test_every_command_gives_an_answer_or_the_remedy(whole, own, tmp_path):
         (runs.main, ("compare", whole, "--metric", "night/accuracy"), "accuracy", "accuracy"),
         (runs.main, ("best", whole), str(whole), str(own)),
         (watch.main, (whole, "--once"), "done", "done"),
-        (plan.main, (whole,), f", resume={whole} resumes it", "a path; data.path="),
+        (plan.main, (whole,), f"a run's folder, resume={whole} resumes it", f"resume={own}"),
         (plan.main, (f"resume={whole}",), "this command trains nothing", "trains nothing"),
         (rerun.main, (whole,), f"{code}, with resume=True to resume it", "in another run_dir"),
         (train.main, (f"resume={whole}",), code, f"run its code again ({own.parent}"),

@@ -15,6 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from andiron import errors
 from andiron.errors import Problem
+from andiron.run_folder import RunFolder
 from andiron.shell.config import (
     arguments as command_arguments,
     misplaced,
@@ -89,7 +90,9 @@ def _without_value(text: str, overrides: list[str], choices: Groups) -> list[str
     groups = [group for group, names in choices.items() if text in names]
     if any(map(_is_option, before)):
         return []
-    if os.path.exists(text):
+    if os.path.exists(RunFolder(Path(text)).manifest):
+        reason = f"a run's folder, resume={text} resumes it"
+    elif os.path.exists(text):
         of_data = quoting.typed("data.path", text)
         reason = f"a path; data=csv {of_data} trains on a table, resume={text} resumes a run"
     elif _is_option(text):
