@@ -1,4 +1,4 @@
-"""The tables of docs/security.md: the word for each kind of place and each command.
+"""The tables of proofs/places.md: the word for each kind of place and each command.
 
 Places at which every command of a table refuses stand in a line below it.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 from proofs import place_kinds
 from proofs.place_commands import CHANGES, FOLDERS, RESULTS
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "security.md"
+PAGE = Path(__file__).with_name("places.md")
 BEGINS, ENDS = "<!-- places: begin -->\n", "<!-- places: end -->\n"
 NONE = "–"  # there is no such place for this command
 REFUSED = "refused"
@@ -39,7 +39,7 @@ def as_text(words: Mapping[tuple[str, str], str]) -> str:
 
 
 def on_page() -> str:
-    """The tables as docs/security.md has them."""
+    """The tables as proofs/places.md has them."""
     return PAGE.read_text(encoding="utf-8").partition(BEGINS)[2].partition(ENDS)[0]
 
 
@@ -59,7 +59,7 @@ def words_of(table: str) -> dict[tuple[str, str], str]:
 
 
 def write(words: Mapping[tuple[str, str], str]) -> None:
-    """Replaces the tables of docs/security.md."""
+    """Replaces the tables of proofs/places.md."""
     text = PAGE.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGINS)
     table = as_text(words)

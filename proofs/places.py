@@ -3,7 +3,7 @@
 `python -m proofs.places` tries each pair in a forked process, on ground made for it, and prints
 each that breaks the law: nothing changes that the user did not name as the output; with exit code
 0 the result is there; otherwise there is one line that begins with `error: `, and nothing changed.
-`--check` also compares the table with that of docs/security.md, `--write` writes it there.
+`--check` also compares the table with that of proofs/places.md, `--write` writes it there.
 """
 
 import argparse
@@ -235,7 +235,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="pairs whose `kind | command` has this text")
     parser.add_argument("--step", type=int, default=1, help="try every n-th pair")
     parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
-    parser.add_argument("--check", action="store_true", help="compare with docs/security.md")
+    parser.add_argument("--check", action="store_true", help="compare with proofs/places.md")
     parser.add_argument("--write", action="store_true", help="write the table there")
     options = parser.parse_args()
     torch.set_num_threads(1)  # a forked process waits for ever for threads that its parent had
@@ -246,7 +246,7 @@ def main() -> int:
         for pair, done in _all_tried(chosen, Path(scratch), options.jobs):
             faults = list(done.faults)
             if options.check and done.word not in (UNTRIED, words.get(pair)):
-                faults.append(f"{done.word}, and docs/security.md has {words.get(pair)}")
+                faults.append(f"{done.word}, and proofs/places.md has {words.get(pair)}")
             if done.word != UNTRIED:
                 words[pair] = done.word
             if faults:

@@ -1,4 +1,4 @@
-"""Every command that writes or deletes, at every kind of place, as docs/security.md shows it."""
+"""Every command that writes or deletes, at every kind of place, as proofs/places.md shows it."""
 
 import os
 import subprocess
