@@ -1,6 +1,7 @@
 """The loss of a short run whose learning rate grows, and the rate at which it falls fastest."""
 
 import dataclasses
+import io
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,6 @@ from andiron.optim import GroupedOptimizer
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import components, configured_learner
 from andiron.shell.config.schema import Train
-from andiron.wings.runs import epoch_curves
 from andiron.writers import TensorBoardWriter
 
 SMOOTHING = 0.9  # factor of the loss's exponential mean, whose start is bias-corrected
@@ -89,4 +89,5 @@ def picture(rates: Sequence[float], losses: Sequence[float], best: float) -> byt
     axes.axvline(best, color="C1", linestyle="--", label=f"falls fastest: lr={best:.2g}")
     axes.set(xscale="log", xlabel="learning rate", ylabel="loss")
     axes.legend()
-    return epoch_curves.as_png(figure)
+    figure.savefig(written := io.BytesIO(), dpi=120, format="png")
+    return written.getvalue()

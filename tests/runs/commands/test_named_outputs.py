@@ -8,7 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
-from andiron.wings.runs import command as runs, plan
+from andiron.wings.runs import plan
 from andiron.wings.trained import evaluate, import_state_dict, predict, run_arguments
 from andiron.wings.trained.exports import export
 from in_process import called
@@ -16,7 +16,6 @@ from proofs.lab_parts import find_lr
 
 FILES = {
     "predict": (predict.main, "run", "pictures", "--output", "PLACE"),
-    "runs compare": (runs.main, "compare", "run", "--png", "PLACE"),
     "import_state_dict": (import_state_dict.main, "weights.pt", "PLACE"),
 }
 FOLDERS = {
