@@ -50,7 +50,7 @@ def classifier(splits: data.Splits) -> nn.Module:
     with (
         tempfile.TemporaryDirectory() as folder,
         LearnerBuilder(folder)
-        .num_epochs(EPOCHS)
+        .options(num_epochs=EPOCHS)
         .build(model, optim.Optimizer(torch.optim.AdamW, model), schedule) as learner,
     ):
         return learner.fit(train, valid)

@@ -198,9 +198,9 @@ class Ours:
         folder = Path(tempfile.mkdtemp(dir=self.place.folder))
         learner = (
             LearnerBuilder(folder).metric_train_numeric(Loss()).metric_valid_numeric(Loss())
-            .with_writers(JsonLinesWriter(folder / "metrics.jsonl")).precision(self.precision)
-            .devices([self.place.device]).num_epochs(self.work.epochs).renderer(None)
-            .graph(self.graph)
+            .with_writers(JsonLinesWriter(folder / "metrics.jsonl"))
+            .devices([self.place.device]).renderer(None)
+            .options(num_epochs=self.work.epochs, precision=self.precision, graph=self.graph)
             .build(self.model, Optimizer(torch.optim.Adam, self.model), LR)
         )  # fmt: skip
         self.step = learner.updater.train_step
@@ -259,9 +259,7 @@ def graph(work: Work, place: Place) -> Row:
     network = work.network().to(place.device)
     bare = Bare(work, network, "fp32", place)
     bare.optimizer = torch.optim.Adam(network.parameters(), LR, fused=True, capturable=True)
-    inputs, targets = (
-        tensor[: work.batch_size].clone() for tensor in (bare.inputs, bare.targets)
-    )
+    inputs, targets = (tensor[: work.batch_size].clone() for tensor in (bare.inputs, bare.targets))
     stream = torch.cuda.Stream(place.device)
     stream.wait_stream(torch.cuda.current_stream(place.device))
     with torch.cuda.stream(stream):  # as torch asks for before a capture
@@ -433,9 +431,7 @@ def tests(place: Place) -> Row:
     options = ("-q", "-m", "gpu", "-p", "no:cacheprovider", "-p", "no:benchmark")
     command = [sys.executable, "-m", "pytest", *options, *gpu_tests()]
     shown = {**os.environ, "ANDIRON_TEST_GPU": "1"}  # the other tests are for a CPU
-    done = subprocess.run(
-        command, cwd=ROOT, env=shown, capture_output=True, text=True, timeout=200
-    )
+    done = subprocess.run(command, cwd=ROOT, env=shown, capture_output=True, text=True, timeout=200)
     verdict = (done.stdout.strip().splitlines() or [done.stderr.strip()[-200:]])[-1]
     if done.returncode:
         raise RuntimeError(f"tests marked gpu: {verdict}")

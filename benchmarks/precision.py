@@ -42,7 +42,11 @@ def step(device: torch.device, *, precision: str = "fp32", **options: bool) -> C
         network.compile()
     model = Classifier(network).to(device)
     builder = (
-        LearnerBuilder(".").with_writers().precision(precision).devices([device]).log_every(10**9)
+        LearnerBuilder(".")
+        .with_writers()
+        .options(precision=precision)
+        .devices([device])
+        .options(log_every=10**9)
     )
     learner = builder.build(model, Optimizer(torch.optim.Adam, model), 1e-4)
     inputs = torch.randn(BATCH, 1, 28, 28).to(device, memory_format=layout)

@@ -80,7 +80,7 @@ def everything_on(
         .metric_valid_numeric(*metrics)
         .with_file_checkpointer(checkpointing().strategy)
         .renderer(Live(console))
-        .num_epochs(epochs)
+        .options(num_epochs=epochs)
         .observers(**(observers or {}))
         .build(model, optimizer(model), lr)
     )

@@ -295,7 +295,7 @@ def _help(text: str) -> str:
 
 
 def _builder(text: str) -> str:
-    """The module of LearnerBuilder with its constructor and the methods of its options anew."""
+    """The module of LearnerBuilder with its constructor anew."""
     head, begin, rest = text.partition("    # options: generated")
     begin += rest.partition("\n")[0] + "\n"
     kinds = _annotations(OPTIONS)
@@ -316,9 +316,8 @@ def _builder(text: str) -> str:
         "            folder, options, default_writers, Answers, overwrite, resume, resume_allow,\n"
         "            renderer=render.for_python(),\n        )  # fmt: skip\n"
     )
-    methods = [_method(field, kinds[field.name]) for field in options]
     end = "    # end of the options" + rest.partition("    # end of the options")[2]
-    body = "\n".join([begin.removesuffix("\n"), constructor, *methods, end])
+    body = "\n".join([begin.removesuffix("\n"), constructor, end])
     return _with_ranges(head + body)
 
 
@@ -344,21 +343,6 @@ def _annotations(path: Path) -> dict[str, str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }
-
-
-def _method(field: dataclasses.Field[Any], kind: str) -> str:
-    """The builder's method that sets an option."""
-    default = " = True" if field.default is False else ""
-    meaning = re.sub(r"\{(\w+):", r'{"\1":', field.metadata["meaning"])
-    for word, literal in {"null": "None", "true": "True"}.items():
-        meaning = re.sub(rf"\b{word}\b", literal, meaning)
-    text = f'"""{meaning[0].upper()}{meaning[1:]}. Default: {_literal(field.default)}.'
-    lines = textwrap.wrap(text, 89, break_on_hyphens=False)
-    docstring = "\n        ".join(lines) + ("\n        " if len(lines) > 1 else "") + '"""'
-    return (
-        f'    def {field.name}(self, value: {kind}{default}) -> "LearnerBuilder":\n'
-        f"        {docstring}\n        return self._set({field.name}=value)\n"
-    )
 
 
 def learner_options() -> set[str]:

@@ -26,9 +26,10 @@ def classifier(dropout=0.5):
 
 def builder(folder, *writers, num_epochs=2):
     metrics = Loss(), Accuracy()
-    return (LearnerBuilder(folder).unrecorded()
-            .metric_train_numeric(*metrics).metric_valid_numeric(*metrics)
-            .with_writers(*writers).num_epochs(num_epochs).log_every(3).seed(SEED))  # fmt: skip
+    chosen = LearnerBuilder(folder, num_epochs=num_epochs, log_every=3, seed=SEED).unrecorded()
+    return (
+        chosen.metric_train_numeric(*metrics).metric_valid_numeric(*metrics).with_writers(*writers)
+    )
 
 
 def loaders():

@@ -38,7 +38,7 @@ def made(folder):
         .metric_train_numeric(AUROC(), ConfusionMatrix())
         .averages(ema=Ema(0.9))
         .early_stopping(rule=EarlyStopping("loss", patience=2, restores_best=True))
-        .validate_every(4)
+        .options(validate_every=4)
         .build(model, two_optimizers(model), Warmup(Plateau(LR, patience=1), 3))
     )
 

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """from andiron.learner import LearnerBuilder
 
-LearnerBuilder("run", num_epochs=3, clip=1.0).grads_accumulation(2)
+LearnerBuilder("run", num_epochs=3, clip=1.0).options(grads_accumulation=2)
 LearnerBuilder("run", num_epoch=3)
 LearnerBuilder("run").num_epoch(3)
 """

@@ -15,7 +15,7 @@ UPDATES = -(-BATCHES // 2)  # in an epoch, of two batches each
 
 def fitted(folder, wanted, interrupter=None, *, resumes=False, between=lambda: None):
     model = classifier()
-    made = builder(folder).grads_accumulation(2).profile(wanted).with_file_checkpointer()
+    made = builder(folder).options(grads_accumulation=2, profile=wanted).with_file_checkpointer()
     if interrupter is not None:
         made.interrupter(interrupter)
     with made.build(model, Optimizer(torch.optim.Adam, model), LR) as learner:

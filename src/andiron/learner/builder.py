@@ -45,8 +45,8 @@ class LearnerBuilder:
     Without `run_dir` the run is in a new folder, outputs/<date>/<time>. In a folder that holds a
     run, `overwrite` replaces that run, and `resume` continues it from its newest checkpoint, or
     starts it if there is none; `resume_allow` names the options that may differ from the record,
-    such as ["lr", "batch_size"] (docs/resuming.md). Every option is a keyword and a method:
-    `LearnerBuilder(folder, num_epochs=3)` is `LearnerBuilder(folder).num_epochs(3)`.
+    such as ["lr", "batch_size"] (docs/resuming.md). The others are options of conf/train.yaml, with
+    their meanings there; `options(num_epochs=3)` changes them later.
     Without `with_writers`, values go to `run_dir`/metrics.jsonl and `run_dir`/tensorboard.
     Raises: ValueError for an option outside its range.
     """
@@ -89,89 +89,15 @@ class LearnerBuilder:
             renderer=render.for_python(),
         )  # fmt: skip
 
-    def num_epochs(self, value: Count | None) -> "LearnerBuilder":
-        """Length of the run in epochs; None if num_updates is set. Default: 10."""
-        return self._set(num_epochs=value)
-
-    def num_updates(self, value: Count | None) -> "LearnerBuilder":
-        """Length of the run in updates, instead of num_epochs. Default: None."""
-        return self._set(num_updates=value)
-
-    def max_time(self, value: Duration | None) -> "LearnerBuilder":
-        """Longest training of this process, such as 8hours: the run then ends, validated and
-        tested. Default: None.
-        """
-        return self._set(max_time=value)
-
-    def seed(self, value: Seed) -> "LearnerBuilder":
-        """Seed of initialisation, data order, augmentation and dropout. Default: 42."""
-        return self._set(seed=value)
-
-    def grads_accumulation(self, value: Count) -> "LearnerBuilder":
-        """Batches per update; their gradients are averaged. Default: 1."""
-        return self._set(grads_accumulation=value)
-
-    def clip(self, value: Clip | None) -> "LearnerBuilder":
-        """Maximum global gradient norm; or {"norm": 1.0} for each tensor, or {"value": 0.1}.
-        Default: None.
-        """
-        return self._set(clip=value)
-
-    def sam(self, value: Positive | None) -> "LearnerBuilder":
-        """Rho of sharpness-aware minimisation (SAM), such as 0.05; with any optimizer; both of
-        its passes update the running statistics of BatchNorm. Default: None.
-        """
-        return self._set(sam=value)
-
-    def precision(self, value: Literal["fp32", "tf32", "bf16", "fp16"]) -> "LearnerBuilder":
-        """Precision of the forward pass; fp16 scales the loss of each batch, whatever their
-        number in an update. Default: "fp32".
-        """
-        return self._set(precision=value)
-
-    def graph(self, value: bool | Literal["auto"] = True) -> "LearnerBuilder":
-        """A training step as one CUDA graph, checks for NaN read late; auto: where that can be.
-        Default: False.
-        """
-        return self._set(graph=value)
-
-    def on_nonfinite(self, value: Literal["stop", "skip", "ignore"]) -> "LearnerBuilder":
-        """Reaction to an update with a NaN or infinity, which is not applied. Default: "stop"."""
-        return self._set(on_nonfinite=value)
-
-    def log_every(self, value: Every) -> "LearnerBuilder":
-        """Log every N updates; or 1epochs, 0.5minutes. Default: 20."""
-        return self._set(log_every=value)
-
-    def validate_every(self, value: Every) -> "LearnerBuilder":
-        """Validate every 1epochs, 10minutes, or N updates. Default: "1epochs"."""
-        return self._set(validate_every=value)
-
-    def validate_first(self, value: bool = True) -> "LearnerBuilder":
-        """Also validate before the first update. Default: False."""
-        return self._set(validate_first=value)
-
-    def histograms(self, value: bool | str = True) -> "LearnerBuilder":
-        """Log histograms of weights and gradients: True, or a regex of names. Default: False."""
-        return self._set(histograms=value)
-
-    def profile(self, value: Traced | None) -> "LearnerBuilder":
-        """Updates to trace with torch.profiler: {"updates": [10, 20]}. Default: None."""
-        return self._set(profile=value)
-
-    def test_weights(self, value: Literal["last", "best"]) -> "LearnerBuilder":
-        """Test the weights of the last update or of the best checkpoint. Default: "last"."""
-        return self._set(test_weights=value)
-
     # end of the options
 
     def hosted(self, host: RunHost) -> "LearnerBuilder":
         """Sets the place of the run, for a caller that keeps the folder, its status and its log."""
         return self._choose(host=lambda *_: host)
 
-    def options(self, options: LearnerOptions) -> "LearnerBuilder":
-        """Sets all options at once."""
-        return self._choose(options=options)
+    def options(self, options: LearnerOptions | None = None, **named: Any) -> "LearnerBuilder":
+        """Sets all options at once, and those that are named; without `options`, only those."""
+        return self._choose(options=replace(options or self._chosen.options, **named))
 
     def metric_train_numeric(self, *metrics: Metric) -> "LearnerBuilder":
         """Adds metrics of the training data."""
@@ -296,6 +222,3 @@ class LearnerBuilder:
     def _choose(self, **choices: Any) -> "LearnerBuilder":
         self._chosen = replace(self._chosen, **choices)
         return self
-
-    def _set(self, **option: Any) -> "LearnerBuilder":
-        return self.options(replace(self._chosen.options, **option))

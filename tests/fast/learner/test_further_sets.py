@@ -65,7 +65,10 @@ def test_a_set_has_its_own_metrics(tmp_path):
 
 def test_a_set_is_measured_with_averages_first_and_on_request(tmp_path):
     _, kept = fitted(
-        tmp_path, lambda b: b.valid_set("night").validate_first().averages(ema=averaging.Ema(0.9))
+        tmp_path,
+        lambda b: b.valid_set("night")
+        .options(validate_first=True)
+        .averages(ema=averaging.Ema(0.9)),
     )
     assert [updates for updates, _ in kept.of("night")] == [0, 7, 14]
     assert [updates for updates, _ in kept.of("night-ema")] == [7, 14]
@@ -122,7 +125,8 @@ def test_a_state_without_sets_is_loaded_and_its_new_set_measured(tmp_path):
 def test_a_rule_counts_the_validations_of_its_own_set(tmp_path):
     rule = EarlyStopping("accuracy", split="night", direction="highest", goal=0.0, not_before=6)
     learner, kept = fitted(
-        tmp_path, lambda b: b.valid_set("night", every=5).validate_every(2).early_stopping(a=rule)
+        tmp_path,
+        lambda b: b.valid_set("night", every=5).options(validate_every=2).early_stopping(a=rule),
     )
     assert learner.updates == 10 and [u for u, _ in kept.of("valid")] == [2, 4, 6, 8, 10]
     assert learner.early_stopping.rules["a"].observed.last_update == 10
@@ -133,7 +137,7 @@ def test_the_best_checkpoint_follows_a_set(tmp_path):
         tmp_path,
         lambda b: b.valid_set("night", every=3)
         .with_file_checkpointer(best("loss", "lowest"), Cadence(updates=1))
-        .test_weights("best"),
+        .options(test_weights="best"),
     )
     updates, _ = min(kept.of("night"), key=lambda point: point[1]["loss"])
     saved = {one.updates: one.values for one in learner.checkpointer.saved}

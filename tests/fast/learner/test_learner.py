@@ -92,7 +92,7 @@ def builder(folder, *, writers=(), num_epochs=2, log_every=3, seed=SEED):
     return (
         LearnerBuilder(folder).metric_train_numeric(*metrics).metric_valid_numeric(
             *metrics
-        ).with_writers(*writers).num_epochs(num_epochs).log_every(log_every).seed(seed)
+        ).with_writers(*writers).options(num_epochs=num_epochs, log_every=log_every, seed=seed)
     )  # fmt: skip
 
 
@@ -370,7 +370,7 @@ def test_values_are_read_when_logged_but_for_one_read_an_update(
     model = classifier()
     made = (
         builder(tmp_path, log_every=log_every)
-        .on_nonfinite(policy)
+        .options(on_nonfinite=policy)
         .build(model, Optimizer(torch.optim.Adam, model), LR)
     )
     train, valid = train_loader(batch_size=batch_size), measuring_loader()
@@ -414,7 +414,12 @@ def test_an_item_that_was_not_detached_keeps_no_graph_alive(tmp_path):
             return total, count
 
     model = Attached(classifier().network)
-    made = LearnerBuilder(tmp_path).metric_train_numeric(Watched()).with_writers().num_epochs(1)
+    made = (
+        LearnerBuilder(tmp_path)
+        .metric_train_numeric(Watched())
+        .with_writers()
+        .options(num_epochs=1)
+    )
     made.build(model, Optimizer(torch.optim.Adam, model), LR).fit(
         train_loader(), measuring_loader()
     )
@@ -428,9 +433,7 @@ def test_a_nan_loss_stops_the_run_and_leaves_its_files_whole(tmp_path):
         .metric_train_numeric(Loss(), Accuracy())
         .metric_valid_numeric(Loss(), Accuracy())
         .with_file_checkpointer()
-        .num_epochs(3)
-        .log_every(3)
-        .seed(SEED)
+        .options(num_epochs=3, log_every=3, seed=SEED)
         .build(
             model,
             Optimizer(torch.optim.SGD, model),
@@ -495,9 +498,7 @@ def test_an_exception_stops_the_renderer_and_leaves_checkpoints_whole(tmp_path, 
     )
 
 
-def test_a_failed_checkpoint_write_is_logged_and_training_continues(
-    tmp_path, caplog
-):
+def test_a_failed_checkpoint_write_is_logged_and_training_continues(tmp_path, caplog):
     (tmp_path / "checkpoints").write_text("a file where the folder should be")
     shown, model = Shown(), classifier()
     made = (

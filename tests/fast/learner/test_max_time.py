@@ -21,7 +21,12 @@ class Clocked(World):
 
 def made(folder, world, max_time="10s"):
     model = classifier()
-    chosen = builder(folder, num_epochs=2).with_file_checkpointer().max_time(max_time).world(world)
+    chosen = (
+        builder(folder, num_epochs=2)
+        .with_file_checkpointer()
+        .options(max_time=max_time)
+        .world(world)
+    )
     return chosen.build(model, Optimizer(torch.optim.SGD, model), LR)
 
 

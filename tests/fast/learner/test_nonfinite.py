@@ -57,12 +57,14 @@ def learner(folder, model, *, policy="stop", writers=(), precision="fp32", accum
         .metric_train_numeric(Loss())
         .metric_valid_numeric(Loss())
         .with_writers(*writers)
-        .num_epochs(1)
-        .log_every(2)
-        .seed(SEED)
-        .on_nonfinite(policy)
-        .precision(precision)
-        .grads_accumulation(accumulate)
+        .options(
+            num_epochs=1,
+            log_every=2,
+            seed=SEED,
+            on_nonfinite=policy,
+            precision=precision,
+            grads_accumulation=accumulate,
+        )
         .build(model, Optimizer(torch.optim.Adam, model), LR)
     )
 

@@ -22,9 +22,9 @@ def built(folder, pause_at, configured):
     ("configured", "pauses", "places"),
     {
         "epochs": (lambda b: b, (1, 2), [(7, 1, 0), (14, 2, 0)]),
-        "updates": (lambda b: b.num_updates(20).validate_every(5), (5, 15),
+        "updates": (lambda b: b.options(num_updates=20, validate_every=5), (5, 15),
                     [(5, 0, 5), (15, 2, 1)]),
-        "the last update of an epoch": (lambda b: b.num_updates(20).validate_every(BATCHES),
+        "the last update of an epoch": (lambda b: b.options(num_updates=20, validate_every=BATCHES),
                                         (7, 14), [(7, 1, 0), (14, 2, 0)]),
     }.values(),
 )  # fmt: skip

@@ -92,29 +92,29 @@ class Counting:
 SETUPS = {
     "adam": lambda b, m: b.build(m, adam(m), LR),
     "two optimizers, accumulation and a short last group":
-        lambda b, m: b.grads_accumulation(4).build(m, two_optimizers(m), LR),
+        lambda b, m: b.options(grads_accumulation=4).build(m, two_optimizers(m), LR),
     "averages": lambda b, m: b.averages(ema=Ema(0.9), swa=Swa(10)).build(m, adam(m), LR),
     "a plateau in a warm-up": lambda b, m: b.build(m, adam(m), plateau()),
     "a plateau in a group": lambda b, m: b.build(m, two_optimizers(m, schedule=plateau()), LR),
-    "fp16": lambda b, m: b.precision("fp16").build(m, adam(m), LR),
+    "fp16": lambda b, m: b.options(precision="fp16").build(m, adam(m), LR),
     "frozen until before the edge":
         lambda b, m: b.build(m, two_optimizers(m, frozen_updates=5), LR),
     # resumed at the very update of the thaw, it stayed frozen for good
     "frozen until the edge": lambda b, m: b.build(m, two_optimizers(m, frozen_updates=7), LR),
     "frozen until after the edge":
         lambda b, m: b.build(m, two_optimizers(m, frozen_updates=16), LR),
-    "sam": lambda b, m: b.sam(0.05).build(m, adam(m), LR),
+    "sam": lambda b, m: b.options(sam=0.05).build(m, adam(m), LR),
     "early stopping": lambda b, m: b.early_stopping(rule=patience()).build(m, adam(m), LR),
     "a metric that gathers": lambda b, m: b.metric_train_numeric(AUROC()).build(m, adam(m), LR),
     "metrics of torchmetrics":
         lambda b, m: b.metric_train_numeric(*foreign_metrics()).build(m, adam(m), LR),
     "a validation every three updates": lambda b, m: (
-        b.validate_every(3).validate_first().averages(ema=Ema(0.9)).early_stopping(
+        b.options(validate_every=3, validate_first=True).averages(ema=Ema(0.9)).early_stopping(
             rule=EarlyStopping("loss", patience=4, not_before=9, restores_best=True)
         ).build(m, adam(m), plateau())
     ),
     "a number of updates":
-        lambda b, m: b.num_updates(20).validate_every("0.4epochs").build(m, adam(m), LR),
+        lambda b, m: b.options(num_updates=20, validate_every="0.4epochs").build(m, adam(m), LR),
     "updates that are left out": lambda b, m: with_dropped_updates(b.build(m, adam(m), LR)),
     "a schedule of a user's own": lambda b, m: b.build(m, adam(m), Counting()),
 }  # fmt: skip
@@ -319,7 +319,7 @@ def test_a_rule_of_another_metric_begins_anew_and_another_seed_counts(tmp_path):
         made.fit(*loaders())
     other = EarlyStopping(metric="loss", direction="lowest", patience=1)
     again = builder(tmp_path, num_epochs=3).with_file_checkpointer().early_stopping(rule=other)
-    again.seed(7)
+    again.options(seed=7)
     with again.build(model := classifier(), Optimizer(torch.optim.Adam, model), LR) as again:
         again.resume()
         assert (other.observed.best, again.state().state["seed"]) == (None, 7)

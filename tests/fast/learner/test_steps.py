@@ -47,7 +47,7 @@ def test_steps_says_what_happened_and_where(tmp_path):
 
 
 def test_a_validation_within_and_before_an_epoch_is_a_step(tmp_path):
-    learner_builder = builder(tmp_path, num_epochs=1).validate_every(3).validate_first()
+    learner_builder = builder(tmp_path, num_epochs=1).options(validate_every=3, validate_first=True)
     model = classifier()
     with learner_builder.build(model, Optimizer(torch.optim.SGD, model), LR) as learner:
         steps = list(learner.steps(*loaders()))

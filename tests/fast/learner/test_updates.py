@@ -44,12 +44,15 @@ def test_micro_batches_equal_a_large_batch_to_rounding_in_short_groups_too(tmp_p
     schedule = Linear(0.05, 0.0, 4)
     accumulating = (
         builder(tmp_path, kept)
-        .grads_accumulation(4)
-        .clip(0.5)
+        .options(grads_accumulation=4, clip=0.5)
         .build(small, Optimizer(torch.optim.SGD, small), schedule)
     )
     fit(accumulating)
-    whole = builder(tmp_path).clip(0.5).build(large, Optimizer(torch.optim.SGD, large), schedule)
+    whole = (
+        builder(tmp_path)
+        .options(clip=0.5)
+        .build(large, Optimizer(torch.optim.SGD, large), schedule)
+    )
     whole.fit(train_loader(batch_size=4 * BATCH), valid_loader())
 
     assert accumulating.updates == whole.updates == 4  # 7 batches an epoch: 4 and 3
@@ -67,7 +70,7 @@ def test_updates_are_counted_once_for_all_optimizers_also_in_tensorboard(tmp_pat
     made = (
         LearnerBuilder(tmp_path).metric_train_numeric(Loss()).metric_valid_numeric(
             Loss()
-        ).num_epochs(2).log_every(3).build(model, two_optimizers(model), LR)
+        ).options(num_epochs=2, log_every=3).build(model, two_optimizers(model), LR)
     )  # fmt: skip
     with made:
         fit(made)
@@ -83,7 +86,7 @@ def test_updates_are_counted_once_for_all_optimizers_also_in_tensorboard(tmp_pat
 
 def test_histograms_of_the_parameters_whose_names_have_a_pattern(tmp_path):
     kept, model = Kept(), classifier()
-    made = builder(tmp_path, kept, num_epochs=1).histograms(r"weight$")
+    made = builder(tmp_path, kept, num_epochs=1).options(histograms=r"weight$")
     fit(made.build(model, two_optimizers(model), LR))
 
     weights = {name for name, _ in model.named_parameters() if name.endswith("weight")}
@@ -91,15 +94,14 @@ def test_histograms_of_the_parameters_whose_names_have_a_pattern(tmp_path):
     assert weights and {*kept[0].histograms} == drawn
     for pattern, words in (("wieght", "matches no parameter name"), ("(", "not a valid regex")):
         with pytest.raises(errors.ConfigError, match=words):
-            made.histograms(pattern).build(model, two_optimizers(model), LR)
+            made.options(histograms=pattern).build(model, two_optimizers(model), LR)
 
 
 def test_logged_norms_are_of_gradients_before_clipping_and_of_updates(tmp_path):
     model, kept, seen = classifier(), Kept(), {}
     made = (
         builder(tmp_path, kept, num_epochs=1)
-        .clip(0.01)
-        .histograms()
+        .options(clip=0.01, histograms=True)
         .build(model, two_optimizers(model), LR)
     )
     step = made.optimizer.step
@@ -134,10 +136,12 @@ def test_logged_norms_are_of_gradients_before_clipping_and_of_updates(tmp_path):
 
 def test_sam_takes_gradients_at_the_worst_weights_nearby_with_one_dropout(tmp_path):
     model, expected = classifier(), classifier()
-    builder(tmp_path, num_epochs=1).sam(0.05).build(model, Optimizer(torch.optim.SGD, model), LR)
+    builder(tmp_path, num_epochs=1).options(sam=0.05).build(
+        model, Optimizer(torch.optim.SGD, model), LR
+    )
     fit(
         builder(tmp_path, num_epochs=1)
-        .sam(0.05)
+        .options(sam=0.05)
         .build(model, Optimizer(torch.optim.SGD, model), LR)
     )
     plain = torch.optim.SGD(expected.parameters(), lr=LR, fused=True)
@@ -188,7 +192,11 @@ def test_lbfgs_recomputes_loss_and_gradients_with_the_same_dropout(tmp_path):
 @pytest.mark.parametrize("name, dtype", [("bf16", torch.bfloat16), ("fp16", torch.float16)])
 def test_mixed_precision_equals_torchs_autocast_and_scaler_bit_for_bit(tmp_path, name, dtype):
     model, expected = classifier(), classifier()
-    made = builder(tmp_path).precision(name).build(model, Optimizer(torch.optim.Adam, model), LR)
+    made = (
+        builder(tmp_path)
+        .options(precision=name)
+        .build(model, Optimizer(torch.optim.Adam, model), LR)
+    )
     fit(made)
     plain = torch.optim.Adam(expected.parameters(), lr=LR, fused=True)
     scaler = torch.amp.GradScaler("cpu", enabled=name == "fp16")
@@ -351,7 +359,9 @@ def test_schedule_free_is_measured_saved_and_given_back_at_its_average(tmp_path)
 def test_gradients_taken_again_for_the_same_update_are_the_same(tmp_path):
     model = classifier()
     made = (
-        builder(tmp_path).grads_accumulation(3).build(model, Optimizer(torch.optim.Adam, model), LR)
+        builder(tmp_path)
+        .options(grads_accumulation=3)
+        .build(model, Optimizer(torch.optim.Adam, model), LR)
     )
     batches = [*train_loader().epoch(0)][:3]
     one, other = (made.updater.gradients(batches, made.position)[0] for _ in range(2))
@@ -361,8 +371,8 @@ def test_gradients_taken_again_for_the_same_update_are_the_same(tmp_path):
 @pytest.mark.parametrize("policy, expected", [("stop", 1), ("skip", 1), ("ignore", 0)])
 def test_an_update_reads_at_most_one_value_from_the_device(tmp_path, host_reads, policy, expected):
     model, train = classifier(), train_loader()
-    chosen = builder(tmp_path).log_every(100).clip(1.0).on_nonfinite(policy)
-    chosen.averages(ema=Ema(0.9)).grads_accumulation(2)
+    chosen = builder(tmp_path).options(log_every=100, clip=1.0, on_nonfinite=policy)
+    chosen.averages(ema=Ema(0.9)).options(grads_accumulation=2)
     numbers = []
     with chosen.build(model, Optimizer(torch.optim.AdamW, model), LR) as made:
         with made.training(train):

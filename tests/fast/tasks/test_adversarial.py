@@ -130,7 +130,9 @@ def test_twenty_updates_with_two_adams_equal_a_manual_loop_bit_for_bit(tmp_path)
         .metric_train_numeric(Loss())
         .metric_valid_numeric(Loss())
     )
-    learner = builder.num_epochs(2).seed(SEED).build(task, GroupedOptimizer(task, groups), 1.0)
+    learner = builder.options(num_epochs=2, seed=SEED).build(
+        task, GroupedOptimizer(task, groups), 1.0
+    )
     learner.fit(loader, valid)
 
     # as a run has it: the same formula, rounded in another order

@@ -129,7 +129,7 @@ def test_a_repeating_text_is_learned_and_continued(tmp_path):
     builder = (
         LearnerBuilder(tmp_path).with_writers().metric_train_numeric(Loss()).metric_valid_numeric(
             Loss()
-        ).num_epochs(20)
+        ).options(num_epochs=20)
     )  # fmt: skip
     builder.build(model, Optimizer(torch.optim.Adam, model), 0.01).fit(train, train)
     with inference.valid(model):
