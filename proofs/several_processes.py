@@ -33,7 +33,7 @@ from proofs.rank_runs import Job
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS_AT_MOST = 3600
 FLOAT_SUMS = (
-    "loss", "brier_score", "calibration_error", "perplexity", "bits_per_byte", "mae", "mse",
+    "loss", "perplexity", "bits_per_byte", "mae", "mse",
     "rmse", "r2", "explained_variance",
 )  # fmt: skip
 # run_dir; processes; strategy

@@ -583,7 +583,6 @@ def _fits() -> Iterator[Case]:
     yield Case("data=diabetes metrics=classification", "accuracy")
     yield Case("metrics=language", "bits_per_byte")
     yield Case("metrics=adversarial", "metric")
-    yield Case("metrics=token", "metric")
     yield Case("augmentation=cutout augmentation.cutout.size=100", "augmentation.cutout.size=100")
     yield Case("augmentation=crop augmentation.crop.size=100", "augmentation.crop")
     yield Case("model._target_=own.OddNetwork ~model.hidden ~model.dropout", "OddNetwork")

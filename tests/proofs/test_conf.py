@@ -120,7 +120,6 @@ def asked_for(choice, folder):
         ),
         "task=language_model": text,
         "metrics=language": text,
-        "metrics=token": text,
         "metrics=text": text,
         "metrics=images": restored,
         "model=gpt": text,

@@ -6,16 +6,9 @@ from andiron.metrics.classification.accuracy import (
     Accuracy,
     ExactMatch,
     HammingAccuracy,
-    HammingLoss,
     Loss,
     TopKAccuracy,
 )
-from andiron.metrics.classification.agreement import (
-    BalancedAccuracy,
-    CohenKappa,
-    MatthewsCorrelation,
-)
-from andiron.metrics.classification.calibration import BrierScore, ExpectedCalibrationError
 from andiron.metrics.classification.class_tables import ConfusionMatrix, PerClass
 from andiron.metrics.classification.decision_scores import (
     FBeta,
@@ -23,12 +16,7 @@ from andiron.metrics.classification.decision_scores import (
     Recall,
     Specificity,
 )
-from andiron.metrics.classification.ranking import (
-    AUROC,
-    AveragePrecision,
-    PrecisionRecallCurve,
-    RocCurve,
-)
+from andiron.metrics.classification.ranking import AUROC, AveragePrecision, PrecisionRecallCurve
 from andiron.metrics.classification.worst_errors import WorstErrors
 from andiron.metrics.history import History
 from andiron.metrics.regression.regression_errors import (
@@ -38,20 +26,13 @@ from andiron.metrics.regression.regression_errors import (
     R2,
     RootMeanSquaredError,
 )
-from andiron.metrics.sequence.token_metrics import (
-    BitsPerByte,
-    CharacterErrorRate,
-    Perplexity,
-    WordErrorRate,
-)
+from andiron.metrics.sequence.token_metrics import BitsPerByte, Perplexity
 from andiron.metrics.tally import Tally
 
 __all__ = [
-    "AUROC", "R2", "Accuracy", "AveragePrecision", "BalancedAccuracy", "BitsPerByte", "BrierScore",
-    "CharacterErrorRate", "CohenKappa", "ConfusionMatrix", "ExactMatch",
-    "ExpectedCalibrationError", "ExplainedVariance", "FBeta", "HammingAccuracy", "HammingLoss",
-    "History", "Loss", "MatthewsCorrelation", "Mean", "MeanAbsoluteError",
-    "MeanSquaredError", "PerClass", "Perplexity", "Precision", "PrecisionRecallCurve", "Recall",
-    "RocCurve", "RootMeanSquaredError", "Specificity", "Tally", "TopKAccuracy", "Torchmetrics",
-    "WordErrorRate", "WorstErrors",
+    "AUROC", "R2", "Accuracy", "AveragePrecision", "BitsPerByte", "ConfusionMatrix",
+    "ExactMatch", "ExplainedVariance", "FBeta", "HammingAccuracy", "History", "Loss", "Mean",
+    "MeanAbsoluteError", "MeanSquaredError", "PerClass", "Perplexity", "Precision",
+    "PrecisionRecallCurve", "Recall", "RootMeanSquaredError", "Specificity", "Tally",
+    "TopKAccuracy", "Torchmetrics", "WorstErrors",
 ]  # fmt: skip

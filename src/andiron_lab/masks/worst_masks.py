@@ -10,13 +10,25 @@ from torch import Tensor
 from torch.nn import functional
 
 from andiron import outputs
-from andiron.metrics.classification.pictures import COLOURS, pixels, tiled
+from andiron.metrics.classification.pictures import pixels, tiled
 from andiron.metrics.classification.worst_errors import only_images
 from andiron.outputs import IGNORED, named
 from andiron.plain.markdown import table
 from andiron.protocols import Parts, Result
 from andiron.ranges import Count
 from andiron_lab.masks.segmentation import SegmentationOutput
+
+# Okabe & Ito 2008, "Color Universal Design": distinguishable with any colour vision
+COLOURS = {
+    "blue": (0, 114, 178),
+    "vermilion": (213, 94, 0),
+    "green": (0, 158, 115),
+    "purple": (204, 121, 167),
+    "orange": (230, 159, 0),
+    "sky blue": (86, 180, 233),
+    "black": (0, 0, 0),
+    "yellow": (240, 228, 66),
+}
 
 
 @dataclass(kw_only=True)

@@ -1,6 +1,4 @@
-"""Precision, recall, F-beta, specificity and agreement, against scikit-learn and by hand."""
-
-import math
+"""Precision, recall, F-beta and specificity, against scikit-learn and by hand."""
 
 import numpy
 import pytest
@@ -11,9 +9,6 @@ from classification_items import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from andiron.metrics.classification.agreement import (
-    BalancedAccuracy, CohenKappa, MatthewsCorrelation,
-)  # fmt: skip
 from andiron.metrics.classification.decision_scores import FBeta, Precision, Recall, Specificity
 from andiron.outputs import (
     IGNORED, BinaryClassificationOutput, ClassificationOutput, MultiLabelClassificationOutput,
@@ -33,17 +28,8 @@ SCORES = {
         for beta in BETAS
     },
 }
-AGREEMENTS = {
-    "balanced_accuracy": (BalancedAccuracy, sklearn.balanced_accuracy_score),
-    "matthews_correlation": (MatthewsCorrelation, sklearn.matthews_corrcoef),
-    "cohen_kappa": (CohenKappa, sklearn.cohen_kappa_score),
-}
 scores = pytest.mark.parametrize("build, reference", SCORES.values(), ids=SCORES)
-agreements = pytest.mark.parametrize("build, reference", AGREEMENTS.values(), ids=AGREEMENTS)
-every = pytest.mark.parametrize(
-    "metric",
-    [Precision(), Recall(), FBeta(), Specificity(), *(c() for c, _ in AGREEMENTS.values())],
-)
+every = pytest.mark.parametrize("metric", [Precision(), Recall(), FBeta(), Specificity()])
 rounded = {"rel": 1e-12, "abs": 1e-12}  # float64 means, summed in another order than numpy's
 
 
@@ -145,19 +131,6 @@ def test_specificity_of_yes_or_no_is_the_recall_of_no(drawn, data):
         )
 
 
-@agreements
-@laws
-@given(drawn=st.one_of(classes(), binary()), data=st.data())
-def test_agreement_is_scikit_learns_and_none_where_it_is_undefined(build, reference, drawn, data):
-    value = shuffled(build(), drawn.items, data)
-    if not len(drawn.true):
-        assert value is None
-        return
-    with unwarned():
-        expected = reference(drawn.true, drawn.predicted)
-    assert value is None if math.isnan(expected) else same(value, expected)
-
-
 @every
 @laws
 @given(drawn=st.one_of(classes(), binary()), data=st.data())
@@ -185,9 +158,6 @@ NAMES = ["ant", "bee", "cat", "dog"]
         (Precision(), 1 / 3),  # (1/3 + 2/3 + 0) / 3
         (Recall(average="micro"), 3 / 6),
         (Recall(average="weighted"), 3 / 6),  # the weights are recall's denominators
-        (BalancedAccuracy(), 7 / 18),  # (1/2 + 2/3 + 0) / 3
-        (CohenKappa(), 3 / 21),  # c s = 18, p t = 3 2 + 3 3 + 0 1 = 15, s^2 = 36
-        (MatthewsCorrelation(), 3 / math.sqrt((36 - 18) * (36 - 14))),
     ],
 )
 def test_a_small_case_by_hand(metric, expected):
@@ -202,9 +172,6 @@ def test_yes_or_no_by_hand_at_two_thresholds():
     assert measured(Precision(threshold=0.7), [item]) == 1 / 2
     assert measured(Recall(threshold=0.7), [item]) == 1 / 3
     assert measured(Recall(threshold=0.3), [item]) == 3 / 3  # sigmoid(-0.5) is 0.38
-    assert measured(BalancedAccuracy(threshold=0.3), [item]) == 3 / 4
-    # (2 * 1 - 1 * 1) / sqrt(3 * 3 * 2 * 2)
-    assert same(measured(MatthewsCorrelation(), [item]), 1 / 6)
 
 
 def test_in_ties_the_threshold_means_no_and_the_first_logit_wins():
@@ -224,13 +191,7 @@ def test_only_padding_has_no_score():
     item = ClassificationOutput(
         LOSS, torch.zeros(3, 2), torch.full((3,), IGNORED), has_ignored=True
     )
-    for metric in (
-        Precision(average="micro"),
-        Recall(average="none"),
-        FBeta(),
-        CohenKappa(),
-        BalancedAccuracy(),
-    ):
+    for metric in (Precision(average="micro"), Recall(average="none"), FBeta()):
         assert measured(metric, [item]) is None
 
 

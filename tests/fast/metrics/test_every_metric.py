@@ -3,7 +3,7 @@
 import pytest
 import torch
 from classification_items import (
-    LOSS, binary, classes, close, labels, laws, measured, on_meta, padded,
+    LOSS, binary, classes, labels, laws, measured, on_meta, padded,
 )  # fmt: skip
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,27 +29,19 @@ ITEMS = {
 MEANS = {  # name: metric, whether more is better, items that it measures
     "loss": (metrics.Loss(), False, "classes answers labels values"),
     "accuracy": (metrics.Accuracy(), True, "classes"),
-    "brier_score": (metrics.BrierScore(), False, "classes answers labels"),
     "hamming_accuracy": (metrics.HammingAccuracy(), True, "labels"),
-    "hamming_loss": (metrics.HammingLoss(), False, "labels"),
     "exact_match": (metrics.ExactMatch(), True, "labels"),
     "top_2_accuracy": (metrics.TopKAccuracy(k=2), True, "classes"),
     "mine": (metrics.TopKAccuracy(k=3, name="mine"), True, "classes"),
     "bits_per_byte": (metrics.BitsPerByte(), False, "tokens"),
-    "character_error_rate": (metrics.CharacterErrorRate(end=1), False, "tokens"),
-    "word_error_rate": (metrics.WordErrorRate(separator=[0, 1]), False, "tokens"),
 }
 SUMS = {
-    "calibration_error": (metrics.ExpectedCalibrationError(), False, "classes answers labels"),
     "precision": (metrics.Precision(), True, "classes answers"),
     "recall": (metrics.Recall(), True, "classes answers"),
     "f1": (metrics.FBeta(), True, "classes answers"),
     "f2": (metrics.FBeta(beta=2), True, "classes answers"),
     "f0.5": (metrics.FBeta(beta=0.5), True, "classes answers"),
     "specificity": (metrics.Specificity(), True, "classes answers"),
-    "balanced_accuracy": (metrics.BalancedAccuracy(), True, "classes answers"),
-    "matthews_correlation": (metrics.MatthewsCorrelation(), True, "classes answers"),
-    "cohen_kappa": (metrics.CohenKappa(), True, "classes answers"),
     "confusion_matrix": (metrics.ConfusionMatrix(), True, "classes"),
     "per_class": (metrics.PerClass(), True, "classes"),
     "perplexity": (metrics.Perplexity(), False, "tokens"),
@@ -68,8 +60,7 @@ ALL = MEANS | SUMS | GATHERED
 
 def test_every_shipped_metric_of_one_value_is_here():
     others = {
-        "History", "Tally", "Mean", "Torchmetrics", "PrecisionRecallCurve", "RocCurve",
-        "WorstErrors",
+        "History", "Tally", "Mean", "Torchmetrics", "PrecisionRecallCurve", "WorstErrors",
     }  # fmt: skip
     assert {type(metric).__name__ for metric, *_ in ALL.values()} == {*metrics.__all__} - others
 
@@ -95,16 +86,12 @@ def test_a_batch_is_counted_without_reading_or_shapes_that_hang_on_values(
         assert part.shape == metric(on_meta(item))[0].shape
 
 
-@pytest.mark.parametrize("name", [
-    "calibration_error", "brier_score", "hamming_accuracy", "hamming_loss", "exact_match",
-    "top_2_accuracy",
-])  # fmt: skip
+@pytest.mark.parametrize("name", ["hamming_accuracy", "exact_match", "top_2_accuracy"])
 @laws
 @given(data=st.data())
 def test_padding_counts_nowhere(name, data):
     metric, _, kinds = ALL[name]
     drawn = {"classes": classes(), "answers": binary(), "labels": labels(ignored=True)}
     items = data.draw(st.one_of(drawn[kind] for kind in kinds.split())).items
-    # sums of the calibration error and the Brier score, in another order
-    expected = close(measured(metric, items), rel=1e-5, abs=1e-6)
+    expected = measured(metric, items)
     assert measured(metric, [padded(item) for item in items]) == expected

@@ -1,4 +1,4 @@
-"""Pictures of validation data: the worst errors and the ROC curves."""
+"""Pictures of validation data: the worst errors and precision over recall."""
 
 import pytest
 import torch
@@ -6,8 +6,8 @@ from classification_items import LOSS
 
 from andiron import errors
 from andiron.data import Batch
-from andiron.metrics import PrecisionRecallCurve, RocCurve, Tally, WorstErrors
-from andiron.metrics.classification.pictures import COLOURS, line_chart, pixels, tiled
+from andiron.metrics import PrecisionRecallCurve, Tally, WorstErrors
+from andiron.metrics.classification.pictures import pixels, tiled
 from andiron.outputs import IGNORED, BinaryClassificationOutput, ClassificationOutput
 
 
@@ -68,49 +68,13 @@ def test_tiles_are_in_reading_order_with_black_at_the_end():
     assert tiled(images, 2)[0].tolist() == [[1, 1, 2, 2], [1, 1, 2, 2], [3, 3, 0, 0], [3, 3, 0, 0]]
 
 
-def test_a_line_is_drawn_without_gaps():
-    steep = (torch.tensor([0.0, 0.1, 0.1, 1.0]), torch.tensor([0.0, 0.0, 0.9, 1.0]))
-    chart = line_chart([steep], size=64)
-    drawn = (chart == torch.tensor(COLOURS["blue"], dtype=torch.uint8)[:, None, None]).all(0)
-    assert drawn.any(0).all() and drawn.any(1).all()  # every column and every row
-    assert drawn[63, 0] and drawn[0, 63]
-
-
-def test_a_perfect_classifier_has_its_curve_along_the_border():
-    tally = Tally([RocCurve()])
-    tally.add(BinaryClassificationOutput(LOSS, torch.tensor([2.0, -1.0]), torch.tensor([1, 0])))
-    tally.close_epoch()
-    chart = tally.images["roc_curve/curves"]
-    blue = torch.tensor(COLOURS["blue"], dtype=torch.uint8)[:, None]
-    assert (chart[:, 0, :] == blue).all() and (chart[:, :, 0] == blue).all()
-    assert (chart[:, 1:, 1:] == 255).all()
-
-
-def test_the_area_under_the_drawn_curve_is_the_auroc():
-    from sklearn.metrics import roc_auc_score
-
-    draw = torch.Generator().manual_seed(3)
-    targets = torch.randint(2, (301,), generator=draw)
-    logits = (torch.randn(301, generator=draw) + targets).round(decimals=1)  # with ties
-    tally = Tally([RocCurve()])
-    tally.add(BinaryClassificationOutput(LOSS, logits, targets))
-    tally.close_epoch()
-    chart = tally.images["roc_curve/curves"]
-    is_drawn = (chart != 255).any(0)
-    below = (is_drawn.long().cumsum(0) > 0).double().mean()
-    # the pixels of the line itself and the rounding of their places: 2 of 256 pixels
-    assert float(below) == pytest.approx(roc_auc_score(targets, logits), abs=2 / 256)
-
-
 def test_classes_without_positives_or_negatives_have_no_curve():
-    tally = Tally([RocCurve(class_names=["ant", "bee", "cat"])])
+    tally = Tally([PrecisionRecallCurve(class_names=["ant", "bee", "cat"])])
     tally.add(ClassificationOutput(LOSS, torch.eye(3)[[0, 1, 0]], torch.tensor([0, 1, 1])))
     tally.close_epoch()
-    assert tally.texts["roc_curve/colours"].splitlines()[2:] == [
-        "| ant | blue |", "| bee | vermilion |",
-    ]  # fmt: skip
+    assert [*tally.decisions] == ["pr_curve/ant", "pr_curve/bee"]
     tally.add(ClassificationOutput(LOSS, torch.eye(3)[:1], torch.tensor([0])))
-    assert (tally.close_epoch(), tally.images) == ({}, {})
+    assert (tally.close_epoch(), tally.decisions) == ({}, {})
 
 
 def test_decisions_are_those_at_each_threshold_of_the_probability():

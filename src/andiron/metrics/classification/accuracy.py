@@ -113,19 +113,6 @@ class HammingAccuracy:
 
 
 @dataclass(kw_only=True)
-class HammingLoss:
-    """The fraction of wrong answers: 1 - `HammingAccuracy`."""
-
-    threshold: Proportion = 0.5
-    name: str = "hamming_loss"
-    higher_is_better = False
-
-    def __call__(self, item: object) -> Parts:
-        measured = rows(item)
-        return measured.only(measured.decided(self.threshold) != measured.targets), measured.count()
-
-
-@dataclass(kw_only=True)
 class ExactMatch:
     """The fraction of samples whose labels are all right, also called subset accuracy.
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from andiron.metrics.classification.classifier_rows import BINARY, CLASSES, rows
-from andiron.metrics.classification.decision_scores import TopCounted, divided, f_beta, unpacked
+from andiron.metrics.classification.decision_scores import Counted, divided, f_beta, unpacked
 from andiron.plain.markdown import table
 from andiron.outputs import named
 from andiron.protocols import Parts
@@ -44,7 +44,7 @@ class ConfusionMatrix:
 
 
 @dataclass(kw_only=True)
-class PerClass(TopCounted):
+class PerClass(Counted):
     """Precision, recall, F1 and support (times as a target) of every class, as a Markdown table.
 
     A score whose denominator is 0 is 0, as in `Precision`; a class neither predicted nor true has

@@ -13,7 +13,7 @@ predicted, k of them for each target. The value is None where nothing was counte
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -60,16 +60,24 @@ class Counts:
 
 @dataclass(kw_only=True)
 class Counted(ABC):
-    """A metric of the counts of every class; abstract.
+    """A metric of the counts of every class, the `top_k` likeliest predicted; abstract.
 
-    `threshold` is the probability above which a yes-or-no answer is yes.
+    `threshold` is the probability above which a yes-or-no answer is yes. Of equal logits the first
+    wins, as in TopKAccuracy.
+    Raises: ValueError if top_k is above a known number of classes.
     """
 
     threshold: Proportion = 0.5
     name: str = ""
     higher_is_better = True
-    kinds: ClassVar[Sequence[str]] = ()  # of answers that it is defined for; empty for all
-    top_k = 1  # the number of classes predicted for each target
+    top_k: Count = 1
+    num_classes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.num_classes is not None and self.top_k > max(1, self.num_classes):
+            raise ValueError(
+                f"top_k={self.top_k}: should be at most {self.num_classes}, the number of classes"
+            )
 
     def __call__(self, item: Any) -> Parts:
         """The counts of a batch; nothing is read back from the device.
@@ -77,10 +85,10 @@ class Counted(ABC):
         The shape gives the kind: [3, classes], [4, labels], or [4] for a binary item; see
         `unpacked`. A target that is neither a class nor IGNORED raises.
         """
-        if self.top_k == 1:
-            measured = rows(item, self.name, *self.kinds)
-        else:  # no yes or no
-            measured = rows(item, f"{self.name} with top_k={self.top_k}", CLASSES)
+        is_top_1 = self.top_k == 1
+        measured = (
+            rows(item) if is_top_1 else rows(item, f"{self.name} with top_k={self.top_k}", CLASSES)
+        )
         if measured.kind == CLASSES:
             return (_of_classes(measured, self._predictions(measured)),)
         yes = measured.only(measured.decided(self.threshold))
@@ -107,25 +115,7 @@ class Counted(ABC):
 
 
 @dataclass(kw_only=True)
-class TopCounted(Counted):
-    """A metric of counts that treats the `top_k` likeliest classes as predicted; abstract.
-
-    Of equal logits the first wins, as in TopKAccuracy.
-    Raises: ValueError if top_k is above a known number of classes.
-    """
-
-    top_k: Count = 1
-    num_classes: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.num_classes is not None and self.top_k > max(1, self.num_classes):
-            raise ValueError(
-                f"top_k={self.top_k}: should be at most {self.num_classes}, the number of classes"
-            )
-
-
-@dataclass(kw_only=True)
-class Score(TopCounted):
+class Score(Counted):
     """A ratio of the counts of every class; abstract: see `ratio`."""
 
     average: Average | None = "macro"

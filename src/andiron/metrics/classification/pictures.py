@@ -4,26 +4,12 @@
 torch.Size([1, 16, 12])
 """
 
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-import numpy
 import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 from torch.nn import functional
-
-# Okabe & Ito 2008, "Color Universal Design": distinguishable with any colour vision
-COLOURS = {
-    "blue": (0, 114, 178),
-    "vermilion": (213, 94, 0),
-    "green": (0, 158, 115),
-    "purple": (204, 121, 167),
-    "orange": (230, 159, 0),
-    "sky blue": (86, 180, 233),
-    "black": (0, 0, 0),
-    "yellow": (240, 228, 66),
-}
 
 
 def tiled(
@@ -62,18 +48,3 @@ def pixels(
     low, high = images.amin((1, 2, 3), keepdim=True), images.amax((1, 2, 3), keepdim=True)
     scaled = (images - low) / torch.where(high > low, high - low, 1.0)
     return (255 * scaled).round().to(torch.uint8)
-
-
-def line_chart(
-    lines: Sequence[tuple[Float[Tensor, " points"], Float[Tensor, " points"]]], size: int = 256
-) -> UInt8[Tensor, "3 height width"]:
-    """Rising lines (x, y) in the unit square, on white, in the order of COLOURS."""
-    chart = torch.full((3, size, size), 255, dtype=torch.uint8)
-    pixel = torch.arange(size)
-    for line, colour in zip(lines, itertools.cycle(COLOURS.values()), strict=False):
-        x, y = (value.double().numpy() * (size - 1) for value in line)
-        rows = torch.from_numpy(numpy.interp(pixel, x, y)).round().long()
-        columns = torch.from_numpy(numpy.interp(pixel, y, x)).round().long()
-        places = size - 1 - torch.cat([rows, pixel]), torch.cat([pixel, columns])
-        chart[:, *places] = torch.tensor(colour, dtype=torch.uint8)[:, None]
-    return chart

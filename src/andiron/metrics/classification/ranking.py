@@ -1,4 +1,4 @@
-"""Areas under curves over every threshold, AUROC and average precision, and the curves themselves.
+"""Areas under curves over every threshold, AUROC and average precision, and precision over recall.
 
 They keep the logits of every sample. Several classes or labels are each measured against the rest,
 classes by their softmax probability. `average`: "micro" takes all of them as one, "macro" is their
@@ -7,7 +7,6 @@ every class by name. Classes with an undefined area are left out; if all are, or
 NaN, the value is None. For a binary item it is the area of the positive class.
 """
 
-import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -18,13 +17,10 @@ import torch
 from jaxtyping import Bool, Float
 from pydantic import Field
 from torch import Tensor
-from torch.nn import functional
 
 from andiron.metrics.classification.class_averages import averaged
 from andiron.metrics.classification.classifier_rows import BINARY, CLASSES, kind_of, rows
-from andiron.metrics.classification.pictures import COLOURS, line_chart
 from andiron.outputs import IGNORED, named
-from andiron.plain.markdown import table
 from andiron.protocols import Decisions, Parts, Result
 from andiron.ranges import Average
 
@@ -112,27 +108,6 @@ class AveragePrecision(Area):
 
 
 @dataclass(kw_only=True)
-class RocCurve(Curve):
-    """A picture of the ROC curve of each class against the rest, with a legend of colours.
-
-    The true positive rate over the false positive rate, at every distinct score; classes without
-    positives or negatives have no curve. Measured on validation data only.
-    Source: Fawcett 2006, "An introduction to ROC analysis".
-    """
-
-    name: str = "roc_curve"
-    validation_only = True
-
-    def value(self, logits: Tensor, targets: Tensor) -> Result:
-        by_class = _by_class(logits, targets, self.class_names)
-        lines = {name: _roc(*column) for name, column in by_class.items()}
-        if not lines:
-            return None
-        legend = table(["class", "colour"], [*zip(lines, itertools.cycle(COLOURS), strict=False)])
-        return {"curves": line_chart([*lines.values()]), "colours": legend}
-
-
-@dataclass(kw_only=True)
 class PrecisionRecallCurve(Curve):
     """The decisions of each class against the rest at evenly spaced thresholds of its probability.
 
@@ -174,14 +149,6 @@ def _by_class(
         for name, (scores, truths) in zip(names, columns, strict=False)
         if truths.any() and not truths.all()
     }
-
-
-def _roc(scores: Tensor, truths: Tensor) -> tuple[Tensor, Tensor]:
-    """False and true positive rates from the highest score down, from 0 to 1."""
-    _, predicted, right = _counts_by_score(scores, truths)
-    rates = torch.stack([predicted - right, right])
-    false, true = functional.pad(rates / rates[:, -1:], (1, 0))
-    return false, true
 
 
 def _columns(logits: Tensor, targets: Tensor, *, as_one: bool) -> list[Column]:

@@ -4,6 +4,8 @@
 {'checkpoint': {'last': 2, 'every': {'updates': 50, 'epochs': 1}}}
 >>> current({"data": {"_target_": "andiron.data.csv", "delimiter": ",", "text": "codes"}})
 {'data': {'_target_': 'andiron.data.csv', 'text': 'codes'}}
+>>> current({"metrics": {"brier": {"_target_": "andiron.metrics.BrierScore"}}})
+{'metrics': {}}
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,6 +22,13 @@ OF_TABLES: Mapping[str, Sequence[Any]] = {  # values without effect
     "delimiter": [None, ",", ";", "\t", "|", " "],
     "units": [None],
 }
+# scores that torchmetrics has
+METRICS = [
+    f"andiron.metrics.{name}"
+    for name in ("BalancedAccuracy", "BrierScore", "CharacterErrorRate", "CohenKappa",
+                 "ExpectedCalibrationError", "HammingLoss", "MatthewsCorrelation", "RocCurve",
+                 "WordErrorRate")
+]  # fmt: skip
 # of checkpoints and tables
 NAMES = [*(f"checkpoint.{name}" for name in UNITS), *(f"data.{name}" for name in OF_TABLES)]
 
@@ -27,7 +36,8 @@ NAMES = [*(f"checkpoint.{name}" for name in UNITS), *(f"data.{name}" for name in
 def current(plain: Mapping[str, object]) -> Mapping[str, Any]:
     """The options of a record, with checkpoint.every in place of its former spellings.
 
-    Former options of tables are removed from the nodes if their values had no effect.
+    Former options of tables are removed from the nodes if their values had no effect, and former
+    metrics: the resumed run measures the others.
     """
     nodes = [node for *_, node in trust.nodes(plain)]
     if former_names := wings.optional(f"{wings.LAB}.former_names"):
@@ -36,6 +46,10 @@ def current(plain: Mapping[str, object]) -> Mapping[str, Any]:
         for name, without_effect in OF_TABLES.items() if inner["_target_"] == CSV else ():
             if name in inner and inner[name] in without_effect:
                 del inner[name]
+    metrics = plain.get("metrics")
+    for name, inner in [*metrics.items()] if isinstance(metrics, dict) else ():
+        if isinstance(inner, dict) and inner.get("_target_") in METRICS:
+            del metrics[name]
     node = plain.get("checkpoint")
     if not isinstance(node, dict) or node.keys().isdisjoint(UNITS):
         return plain
