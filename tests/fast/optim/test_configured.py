@@ -152,11 +152,7 @@ def test_the_record_lists_each_groups_optimizer_and_parameters():
         1e-3, 1.0, "torch.optim.AdamW",
     )  # fmt: skip
     assert table["no_decay"]["options"]["weight_decay"] == 0.0
-    page = group_table.as_markdown(table).splitlines()
-    assert page[2].startswith("| no_decay | torch.optim.AdamW | betas=") and page[2].endswith(
-        "| 0.001 | Constant(lr=0.001) | 3 | 778 |"
-    )
-    assert f"| base | {MLP[0]} | [512, 64] |" in page
+    assert table["no_decay"]["schedule"] == "Constant(lr=0.001)"
 
     optimizer = built("param_groups=head_only")
     rates = optimizer.learning_rates(1e-3, 0)
@@ -164,7 +160,7 @@ def test_the_record_lists_each_groups_optimizer_and_parameters():
     assert (table["body"]["optimizer"], table["body"]["lr"], table["body"]["frozen"]) == (
         None, None, True,
     )  # fmt: skip
-    assert "| body | None |  | frozen | <lambda> | 4 | 164,608 |" in group_table.as_markdown(table)
+    assert table["body"]["schedule"] == "<lambda>"
 
 
 def test_kron_without_opt_einsum_is_refused_with_the_remedy(monkeypatch):

@@ -1,4 +1,4 @@
-"""Parameter groups: as a value for JSON, and as Markdown for TensorBoard."""
+"""Parameter groups: as a value for JSON, and as a line of the log."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -8,7 +8,6 @@ import torch
 
 from andiron.optim.owners.group import Group
 from andiron.plain import readable
-from andiron.plain.markdown import table
 from andiron.schedules.single_curve import Schedule
 
 
@@ -42,19 +41,6 @@ def summary(group: Group) -> str:
     values = sum(parameter.numel() for parameter in group.parameters.values())
     tensors = f"{number} tensor{'' if number == 1 else 's'} with {values:,} parameters"
     return f"{group.name}{by or ', frozen'}, {tensors}"
-
-
-def as_markdown(groups: Mapping[str, Any]) -> str:
-    """A table of the groups, and one of the parameters with their group."""
-    rows, parameters = [], []
-    for name, group in groups.items():
-        options = [f"{key}={value}" for key, value in group["options"].items() if value is not None]
-        lr = "frozen" if group["lr"] is None else f"{group['lr']:g}"
-        counts = group["num_tensors"], f"{group['num_parameters']:,}"
-        rows.append([name, group["optimizer"], ", ".join(options), lr, group["schedule"], *counts])
-        parameters += [[name, *entry] for entry in group["parameters"].items()]
-    headers = ["group", "optimizer", "options", "lr", "schedule", "tensors", "parameters"]
-    return f"{table(headers, rows)}\n\n{table(['group', 'parameter', 'shape'], parameters)}"
 
 
 def _described(schedule: Schedule) -> str:

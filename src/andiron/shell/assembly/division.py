@@ -25,15 +25,10 @@ log = logging.getLogger("andiron")
 def option_problems(config: Train, world: World) -> Iterator[str]:
     """A line for each option that does not fit the number of processes and slices."""
     slices, size = config.slices, world.size
-    if slices is not None and slices & (slices - 1):
-        below = 1 << slices.bit_length() - 1
-        yield f"slices={slices}: should be a power of two; give {below} or {2 * below}"
-    elif slices is not None and slices > config.batch_size:
-        yield f"slices={slices}: more than the {config.batch_size} samples of batch_size; give less"
-    elif slices is not None and slices % size:
+    if slices and (slices & (slices - 1) or slices > config.batch_size or slices % size):
         yield (
-            f"slices={slices}: {size} processes cannot share them; start a power of two of at most "
-            f"{slices} processes"
+            f"slices={slices}: should be a power of two, at most batch_size={config.batch_size}, "
+            f"and a multiple of the number of processes, which is {size}"
         )
     if config.strategy in ("ddp", "fsdp") and size == 1:
         yield (

@@ -23,7 +23,6 @@ from andiron.data import Splits
 from andiron.data.splitting import described
 from andiron.data.splitting.described import Described
 from andiron.disk import files
-from andiron.optim.owners import group_table
 from andiron.plain import readable
 from andiron.plain.markdown import fenced
 from andiron.protocols import Sessions
@@ -89,7 +88,7 @@ class Record:
         }
         texts = {
             "config": _as_page(self.plain),
-            "param_groups": group_table.as_markdown(self.groups),
+            "param_groups": _as_page(self.groups),
             "provenance": _as_page(origin),
         }
         run_record.write(folder, {**self.others, **_as_files(folder, contents, patches)})

@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import signal
-import socket
 import sys
 import time
 from collections.abc import Callable
@@ -29,7 +28,6 @@ from andiron.shell.run.log_file import unwritable
 START = "start"  # key in the store: how rank 0 starts, as JSON
 # key in the store that outlasts restarts: the exit code of a failure that a restart would repeat
 FINAL = "andiron/final"
-SECONDS_TO_CONNECT = 60.0
 PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
 log = logging.getLogger("andiron")
 
@@ -45,9 +43,6 @@ def main(
     """Runs this process of a run, a child of the process `launcher`; returns the exit code."""
     # nothing is trained yet, and torch may wait for other ranks
     _end_with_parent(signal.SIGKILL, launcher)
-    if not _launcher_is_alive():
-        print("error: torchrun was ended while its processes started", file=sys.stderr)
-        return 1
     if _attempt() and _root(rank, size).check([FINAL]):
         return int(_root(rank, size).get(FINAL))
     return follow(signals, rank, size) if rank else lead(arguments, conf_dir, signals, size)
@@ -212,18 +207,6 @@ def _log_to(path: Path) -> None:
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     log.addHandler(handler)
     log.setLevel(logging.DEBUG)
-
-
-def _launcher_is_alive() -> bool:
-    """Whether torchrun's store, if any, accepts a connection; torch would retry for minutes."""
-    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
-        return True
-    try:
-        address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-        socket.create_connection(address, SECONDS_TO_CONNECT).close()
-    except OSError:
-        return False
-    return True
 
 
 def _end_with_parent(number: signal.Signals, parent: int) -> None:
