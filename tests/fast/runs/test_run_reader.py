@@ -61,6 +61,22 @@ def test_a_finished_run_is_its_summary(tmp_path):
     }  # fmt: skip
 
 
+def test_a_path_in_the_own_folder_is_no_difference_between_runs(tmp_path):
+    paths = [tmp_path / "logs/train/multiruns/2026/3", tmp_path / "logs/train/multiruns/2026/30"]
+    for path in paths:
+        inner = {"output_dir": str(path), "cache": f"{path}/cache", "of": f"{paths[0]}0/cache"}
+        made(path, config={"seed": len(path.name), "paths": inner})
+    one, other = read(map(RunFolder, paths))
+    assert one.options == {"seed": 1, "paths.of": f"{paths[1]}/cache"}
+    assert other.options == {"seed": 2}
+
+
+def test_runs_of_a_templates_sweep_are_found_below_the_working_folder(tmp_path, monkeypatch):
+    made(tmp_path / "logs/train/multiruns/2026/0")
+    monkeypatch.chdir(tmp_path)
+    assert named_folder.newest() == tmp_path / "logs/train/multiruns/2026/0"
+
+
 def test_an_unfinished_run_has_logged_values_and_directions_of_other_runs(tmp_path):
     log = [line("valid", 1, loss=0.5, f1=0.1), line("valid", 2, loss=0.75, f1=0.2)]
     window = {**line("train", 2, loss=9.0), "over": "window"}

@@ -14,7 +14,7 @@ from andiron.shell.run.log_file import is_held
 
 OF_TRAINING = (Path("outputs"), Path("multirun"))
 OF_DEBUG = Path("outputs/debug")
-LEVELS, MOST_FOLDERS = 4, 2000  # that are searched for other runs, and folders of a level
+LEVELS, MOST_FOLDERS = 5, 2000  # that are searched for other runs, and folders of a level
 LATEST = "latest"
 
 

@@ -57,8 +57,13 @@ class RunReader:
 
     @cached_property
     def options(self) -> Mapping[str, Any]:
-        """Every option by its dotted name; the name of a node has its class."""
-        return flat_options(read_object(self.folder.config, self._problems, MOST_OPTIONS))
+        """Every option by its dotted name; the name of a node has its class.
+
+        Without paths in the run's own folder, in which all runs would differ.
+        """
+        options = flat_options(read_object(self.folder.config, self._problems, MOST_OPTIONS))
+        own = f"{self.path.absolute()}/"
+        return {name: at for name, at in options.items() if not f"{at}/".startswith(own)}
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:
