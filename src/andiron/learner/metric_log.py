@@ -125,7 +125,7 @@ class MetricLog:
     def record_pass(self, split: str, values: Values) -> None:
         """Records the values of a pass over `split`, with the texts and pictures of its metrics."""
         tally = self.tally_of(split)
-        shown = {"texts": tally.texts, "images": tally.images, "decisions": tally.decisions}
+        shown = {"texts": tally.texts, "images": tally.images}
         self._record(split, values, {}, whole_epoch=True, **shown)
 
     def validated(self, split: str) -> None:

@@ -26,8 +26,8 @@ OF_TABLES: Mapping[str, Sequence[Any]] = {  # values without effect
 METRICS = [
     f"andiron.metrics.{name}"
     for name in ("BalancedAccuracy", "BrierScore", "CharacterErrorRate", "CohenKappa",
-                 "ExpectedCalibrationError", "HammingLoss", "MatthewsCorrelation", "RocCurve",
-                 "WordErrorRate")
+                 "ExpectedCalibrationError", "HammingLoss", "MatthewsCorrelation",
+                 "PrecisionRecallCurve", "RocCurve", "WordErrorRate")
 ]  # fmt: skip
 # of checkpoints and tables
 NAMES = [*(f"checkpoint.{name}" for name in UNITS), *(f"data.{name}" for name in OF_TABLES)]
