@@ -40,7 +40,7 @@ from andiron.plain.cadence import Cadence, Ticker
 from andiron.protocols import Metric, Renderer, Writer
 from andiron.render.interactive import Interactive
 from andiron.run_folder import RunFolder
-from andiron.schedules.single_curve import Schedule, from_value, stateful
+from andiron.schedules.single_curve import Schedule, stateful
 from andiron.writers.fanout import Writers
 
 log = logging.getLogger("andiron")
@@ -107,19 +107,12 @@ def construct(
 ) -> Learner:
     """The learner of `chosen`, with its model moved to the device, in the `host` of its run.
 
-    Raises: TypeError if the model lacks a step; ConfigError if choices do not fit together.
+    Raises: TypeError if the model lacks a step, or the optimizer a rate; ConfigError if choices do
+    not fit together.
     """
     _check_model(model)
     model = model.to(chosen.device)
-    if isinstance(optimizer, torch.optim.Optimizer):
-        optimizer, schedule = torch_optimizer.adapted(optimizer, lr, model)
-    elif lr is None or isinstance(lr, LRScheduler):
-        why = "needs the torch optimizer that has the rate; give `build` that optimizer"
-        raise TypeError(f"lr={lr}: {why}, or a number or schedule as lr")
-    else:
-        schedule = from_value(lr)
-    if not isinstance(optimizer, GroupedOptimizer):
-        optimizer = GroupedOptimizer.of(optimizer, model)
+    optimizer, schedule = torch_optimizer.adapted(optimizer, lr, model)
     if chosen.world.sharding:
         chosen.world.sharding.check(optimizer)
     _check_checkpoints(chosen)

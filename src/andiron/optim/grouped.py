@@ -44,6 +44,9 @@ class GroupedOptimizer:
         self._model = model
         self.groups = {group.name: group for group in groups}
         self.optimizers = [*dict.fromkeys(g.optimizer for g in self.groups.values() if g.optimizer)]
+        if not all(isinstance(optimizer, Optimizer) for optimizer in self.optimizers):
+            what = "andiron.optim.Optimizer(torch.optim.Adam, model, names=[...])"
+            raise TypeError(f"a group's optimizer is an {what}, or None")
         # those of each optimizer, in its order
         self._owned = {
             optimizer: sorted(

@@ -16,7 +16,7 @@ from andiron import errors
 from andiron.data.loading.foreign_loader import ForeignLoader
 from andiron.learner import LearnerBuilder
 from andiron.metrics import Loss
-from andiron.optim import Optimizer
+from andiron.optim import GroupedOptimizer, Optimizer
 from andiron.optim.foreign import torch_optimizer
 from andiron.optim.torch_schedule import TorchSchedule
 from andiron.tasks import Classifier, Forward
@@ -296,8 +296,12 @@ def test_an_optimizer_or_scheduler_of_something_else_is_refused(tmp_path):
     own = torch.optim.SGD(trained.parameters(), lr=0.1)
     with pytest.raises(errors.MismatchError, match="StepLR was made for another optimizer"):
         builder.build(trained, own, lr_scheduler.StepLR(other, 1))
-    with pytest.raises(TypeError, match="needs the torch optimizer that has the rate"):
-        builder.build(trained, Optimizer(torch.optim.SGD, trained))
+    for wrong in ((Optimizer(torch.optim.SGD, trained), None), ([own, own], 0.1), ([own], None)):
+        with pytest.raises(TypeError, match="torch optimizer that has the rate, .* GroupedOptimiz"):
+            torch_optimizer.adapted(*wrong, trained)
+    with pytest.raises(TypeError, match="a group's optimizer is an andiron.optim.Optimizer"):
+        group = types.SimpleNamespace(name="all", optimizer=own)
+        GroupedOptimizer(trained, iter([group]))
 
 
 def test_only_a_training_loader_that_may_draw_is_named(tmp_path, caplog):

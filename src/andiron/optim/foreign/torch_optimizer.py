@@ -1,4 +1,4 @@
-"""A torch optimizer that already holds parameters, as groups of a model; with its scheduler."""
+"""Any optimizer as groups of a model, with the run's schedule; a torch one has its parameters."""
 
 from typing import Any
 
@@ -15,16 +15,24 @@ from andiron.optim.torch_schedule import OfGroup, OwnRates, TorchPlateau, TorchS
 from andiron.schedules import Schedule, from_value
 
 
-def adapted(
-    optimizer: torch.optim.Optimizer, lr: object, model: nn.Module
-) -> tuple[GroupedOptimizer, Schedule]:
-    """A group for each of the optimizer's, which steps them at once, and the run's schedule.
+def adapted(optimizer: object, lr: Any, model: nn.Module) -> tuple[GroupedOptimizer, Schedule]:
+    """A group for each of a torch optimizer's, which steps them at once, and the run's schedule.
 
     Without `lr` each group has its own rate, also where the user's loop changes it; a number or a
     schedule replaces the first group's, and the others keep their ratio to it, times `lr_scale`.
     Raises: MismatchError for parameters that the model lacks, a group without a rate, or another
-    optimizer's scheduler.
+    optimizer's scheduler; TypeError for what is no optimizer, or none with a rate.
     """
+    if isinstance(optimizer, Optimizer):
+        optimizer = GroupedOptimizer.of(optimizer, model)
+    if isinstance(optimizer, GroupedOptimizer) and not isinstance(lr, LRScheduler | None):
+        return optimizer, from_value(lr)
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise TypeError(
+            f"optimizer={type(optimizer).__name__}, lr={lr}: give `build` the torch optimizer that "
+            "has the rate, or one of andiron.optim, such as a GroupedOptimizer of several, and a "
+            "number or schedule as lr"
+        )
     trained = [_trained(optimizer, group, model) for group in optimizer.param_groups]
     whole = Optimizer.around(optimizer, model, trained, keeps_rate=lr is None)
     schedule = _schedule(lr, optimizer)
