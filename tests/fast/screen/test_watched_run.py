@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime
 
 from andiron.run_folder import RunFolder
+from andiron.shell.cli import answers
 from andiron.shell.run import log_file
 from andiron.wings.runs import run_reader
 from andiron.wings.screen.curves import Curves, MOST_SPLITS
@@ -46,6 +47,8 @@ def test_the_number_of_splits_is_bounded():
 def test_a_run_paused_by_a_key_is_paused_until_it_continues(tmp_path, monkeypatch):
     for module in (log_file, run_reader):
         monkeypatch.setattr(module, "is_abandoned", lambda path: False)
+    given = list[dict]()
+    monkeypatch.setattr(answers, "give", given.append)
     folder = RunFolder(tmp_path)
     folder.status.write_text(json.dumps({"status": "running", "started": STARTED.isoformat()}))
     states, lines = [], []
@@ -57,7 +60,8 @@ def test_a_run_paused_by_a_key_is_paused_until_it_continues(tmp_path, monkeypatc
         lines.append(f"2026-01-02 12:00:00,123 INFO {line}")
         folder.log.write_text("\n".join(lines))
         states.append(WatchedRun(folder).view().state)
-        assert run_reader.RunReader(folder).facts["status"] == states[-1]
+        WatchedRun(folder).answer(once=True)
+        assert given.pop()["status"] == run_reader.RunReader(folder).facts["status"] == states[-1]
     assert states == ["paused", "paused", "paused", "running", "paused", "running"]
 
 

@@ -16,6 +16,7 @@ from andiron.shell.cli.answer_schemas import POINT, RUN
 from andiron.shell.cli.process import Command
 from andiron.shell.run import finished_run, log_file, named_folder, status
 from andiron.wings.runs.logged_lines import Line
+from andiron.wings.runs.run_reader import RunReader
 from andiron.wings.runs.untrusted_files import read_object
 from andiron.wings.screen import layout, terminal
 from andiron.wings.screen.curves import Curves
@@ -80,7 +81,8 @@ class WatchedRun:
             self._values.read()
             time.sleep(SECONDS_BETWEEN_ANSWERS)
         self._values.read()
-        answers.give(finished_run.plain(self._folder) | run_status)
+        listed = RunReader(self._folder).facts  # paused, as in the list of runs
+        answers.give(finished_run.plain(self._folder) | run_status | {"status": listed["status"]})
 
     def _read_status(self) -> dict[str, object]:
         """The recorded status, but `killed` if the process of a running run is gone."""
