@@ -83,6 +83,8 @@ def test_forks_part_after_the_update_of_their_parent():
     assert result["named"] == (13, "learning rate of group", "base")
     assert parting(fork, other, "--from-start")["named"] == result["named"]
     assert parting(fork, INJECTED[name].override)["named"] == result["named"]
+    notes = parting(run_of("plain"), other)["notes"]
+    assert [note.partition(":")[0] for note in notes if "fork_from" in note] == ["fork_from"]
     assert parting(fork, "log_every=1", "--from-start")["equal"]
     with pytest.raises(errors.SelectionError, match="--updates 5 12: give two from 11 to 20"):
         bisect.parted(Side(str(fork)), Side(str(other)), updates=(5, 12))

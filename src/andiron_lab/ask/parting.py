@@ -232,5 +232,8 @@ def _causes(runs: Sequence[Recorded]) -> list[str]:
     """The options and the origin of two runs that differ."""
     options = run_details.differences_of(*(RunReader(run.folder) for run in runs))["options"]
     origin = provenance.differences(*(provenance.read(run.folder) for run in runs))
-    pairs = {**options, **origin}.items()
-    return [f"{name}: {sides[0]} in A, {sides[1]} in B" for name, sides in pairs]
+    return [
+        f"{name}: {sides[0]} in A, {sides[1]} in B"
+        for name, sides in {**options, **origin}.items()
+        if not name.startswith("fork_from.")  # the option names the fork's parent
+    ]
