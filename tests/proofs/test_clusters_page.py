@@ -29,7 +29,7 @@ SECONDS_AT_MOST = 300
 submitit = pytest.mark.skipif(
     importlib.util.find_spec("submitit") is None, reason="needs hydra-submitit-launcher"
 )
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("preloaded_processes")]
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from andiron import checkpoint
 from andiron_lab.ask import bit_comparison
 from andiron_lab.sharded import consolidate
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
 ROOT = Path(__file__).resolve().parents[3]
 RUN = ("data=text", "data.path=text.txt", "data.context_length=16", "model=hf",
        "model.auto=AutoModelForCausalLM", "batch_size=20", "num_epochs=10", "num_updates=12",

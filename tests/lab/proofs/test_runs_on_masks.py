@@ -22,6 +22,7 @@ from andiron.data import DataLoader
 from andiron.wings.trained import evaluating
 from andiron_lab.masks import UNet
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = [
     "data=image_masks", "model.width=4", "model.depth=2", "num_epochs=3", "device=cpu",

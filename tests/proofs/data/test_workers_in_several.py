@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[3]
 STARTS = 60
 SCRIPT = f"""
@@ -28,6 +30,7 @@ distributed.destroy_process_group()
 """
 
 
+@pytest.mark.usefixtures("preloaded_processes")
 def test_workers_start_after_exchanges(tmp_path):
     (tmp_path / "starts.py").write_text(SCRIPT)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]

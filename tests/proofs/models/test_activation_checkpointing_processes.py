@@ -50,5 +50,6 @@ print(all(torch.equal(one, other) for one, other in zip(*found, strict=True)))
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("preloaded_processes")
 def test_compiled_gradients_and_buffers_equal_the_plain_network() -> None:
     assert output_of(COMPILED) == "True\n"
