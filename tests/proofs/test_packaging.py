@@ -1,6 +1,7 @@
-"""Andiron works installed: as a wheel that carries its config and data, and as an editable install.
+"""Andiron works installed as a wheel that carries its config and data.
 
-The commands of docs/commands.md work in a project of `andiron new`.
+The commands of docs/commands.md work in a project of `andiron new`. An editable install trains in
+tests/proofs/test_pages_run.py.
 """
 
 import importlib.util
@@ -157,15 +158,3 @@ def test_the_source_distribution_holds_the_project_and_both_are_fit_to_publish(
         said(
             sys.executable, "-m", "twine", "check", "--strict", wheel, tmp_path / name, cwd=tmp_path
         )  # fmt: skip
-
-
-def test_an_editable_install_trains_from_any_directory(checkout, tmp_path):
-    python = environment(tmp_path / "env")
-    install(python, "-e", checkout)
-    assert where_from(python, tmp_path) == checkout / "src" / "andiron" / "__init__.py"
-
-    said(python.with_name("andiron"), "train", *RUN, cwd=tmp_path)
-
-    assert json.loads((tmp_path / "run" / "status.json").read_text())["status"] == "done"
-    command = python.with_name("andiron"), "verify-resume"  # each segment in its own process
-    assert "exact: " in said(*command, "num_epochs=1", "data=partial", "--at", "mid", cwd=tmp_path)

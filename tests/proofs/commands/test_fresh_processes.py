@@ -5,11 +5,9 @@ import subprocess
 import sys
 
 import pytest
-import torch
 from conftest import ROOT
 from in_process import called
 
-from andiron import serialization
 from andiron.shell.training import train
 
 pytestmark = pytest.mark.usefixtures("preloaded_processes")
@@ -43,17 +41,6 @@ def test_a_job_of_a_sweep_equals_the_same_run_alone(process, tmp_path):
     assert weights[0] == weights[1]
 
 
-def test_a_non_finite_update_is_replayed(process, tmp_path):
-    diverges = ("optimizer=sgd", "lr=3e38", "model=convnet", "num_epochs=1", "render=plain")
-    ended = called(train.main, f"hydra.run.dir={tmp_path / 'run'}", *diverges)
-    assert ended.code == 1 and "was not applied" in ended.errors
-    (left,) = (tmp_path / "run" / "nonfinite").iterdir()
-
-    lines = process("scripts/andiron.py", "replay", left)
-
-    assert lines[-1] == "the same gradients as in the run, bit for bit"
-
-
 def test_a_run_is_repeated_in_a_new_folder(process, tmp_path):
     finished = tmp_path / "run"
     options = ("data=partial", "num_epochs=2", "model=convnet", "model.hidden=32", "averages=ema")
@@ -76,12 +63,3 @@ def test_a_run_is_repeated_in_a_new_folder(process, tmp_path):
         finished / "model-ema.safetensors"
     ).read_bytes()
     assert {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()} == before
-
-
-def test_a_state_dict_is_imported_from_anywhere(process, tmp_path):
-    torch.save({"w": torch.ones(2)}, tmp_path / "weights.pt")
-
-    lines = process("scripts/andiron.py", "import-state-dict", "weights.pt", "out.safetensors")
-
-    assert lines == ["out.safetensors: 1 tensors"]
-    assert serialization.load(tmp_path / "out.safetensors").tensors["w"].tolist() == [1.0, 1.0]
