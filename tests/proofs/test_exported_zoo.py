@@ -5,6 +5,7 @@ The tolerance is that of `andiron.wings.trained.exports`: 1e-4 of the largest ou
 """
 
 import importlib.util
+import os
 
 import pytest
 import torch
@@ -43,6 +44,11 @@ CASES = {
                "metrics=multilabel"),
 }  # fmt: skip
 PREPROCESSED = ("convnet", "gpt", "regression", "categories", "labels")  # with --preprocessing too
+KINDS = ("torch", "onnx")
+EXPORTED = [*((case, False) for case in CASES), *((case, True) for case in PREPROCESSED)]
+CELLS = [(*pair, kind) for pair in EXPORTED for kind in KINDS]
+if "ANDIRON_ALL_EXPORTS" not in os.environ:  # else each in one kind, in turn
+    CELLS = [(*pair, KINDS[number % 2]) for number, pair in enumerate(EXPORTED)]
 
 
 @pytest.fixture(scope="module")
@@ -71,10 +77,7 @@ def test_every_network_has_a_case():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of torch and onnxscript while they translate
-@pytest.mark.parametrize("kind", ["torch", "onnx"])
-@pytest.mark.parametrize(("case", "is_stored"), [
-    *((case, False) for case in CASES), *((case, True) for case in PREPROCESSED),
-])  # fmt: skip
+@pytest.mark.parametrize(("case", "is_stored", "kind"), CELLS)
 def test_the_program_agrees_with_the_model_on_the_whole_test_set(
     case, kind, is_stored, runs, tmp_path
 ):

@@ -120,13 +120,13 @@ def updates(run):
 
 
 def test_a_killed_rank_is_started_again_by_torchrun(tmp_path):
-    options = (*RUN, "slices=2", "num_epochs=12", "checkpoint.every=5")
+    options = (*RUN, "slices=2", "num_epochs=8", "checkpoint.every=5")
     trained("train.py", *options, "hydra.run.dir=straight", processes=1, cwd=tmp_path)
     run = tmp_path / "run"
     arguments = (*options, "hydra.run.dir=run", "restart=requeued")
     restarts = ("--max-restarts=3",)
     with started("train.py", *arguments, processes=2, cwd=tmp_path, options=restarts) as process:
-        for victim, at in ((1, 40), (0, 300), (1, 500)):
+        for victim, at in ((1, 40), (0, 250)):
             until(lambda at=at: updates(run) >= at, process, tmp_path)
             ranks = ranks_of(process)
             os.kill(ranks[victim], signal.SIGKILL)
@@ -167,22 +167,20 @@ sys.meta_path.insert(0, Finder())
 """
 
 
-@pytest.mark.parametrize("place", ["gc", "hydra"])
-def test_a_signal_to_rank_0_at_its_start_leaves_nothing(tmp_path, place):
-    assert status_after_a_signal(tmp_path, place, rank=0) == {}
+def test_a_signal_to_rank_0_at_its_start_leaves_nothing(tmp_path):
+    assert status_after_a_signal(tmp_path, "hydra", rank=0) == {}
     assert not (tmp_path / "run").exists()
     assert "interrupted; nothing was trained" in (tmp_path / "output").read_text()
 
 
-@pytest.mark.parametrize("place", ["gc", "torch"])
-def test_a_signal_to_rank_1_at_its_start_stops_all(tmp_path, place):
-    ended = status_after_a_signal(tmp_path, place, rank=1)
+def test_a_signal_to_rank_1_at_its_start_stops_all(tmp_path):
+    ended = status_after_a_signal(tmp_path, "gc", rank=1)
     stopped = ("interrupted", "SIGTERM to rank 1")
     # on a busy machine rank 0 composes for longer than rank 1 holds a signal back: nothing is left
     assert (ended.get("status"), ended.get("reason")) in (stopped, (None, None))
 
 
-@pytest.mark.parametrize("place", ["gc", "torch", "andiron.shell.training.experiment"])
+@pytest.mark.parametrize("place", ["torch", "andiron.shell.training.experiment"])
 def test_ranks_end_with_a_torchrun_that_dies_as_they_start(tmp_path, place):
     signal_at_import(tmp_path, place, 1, "os.getppid(), signal.SIGKILL")
     process = started("train.py", *RUN, "hydra.run.dir=run", processes=2, cwd=tmp_path)
@@ -225,10 +223,9 @@ def test_an_installed_package_is_started_by_its_name(tmp_path):
         assert status(tmp_path / "run")["status"] == "done"
 
 
-@pytest.mark.parametrize("flag", ["--help", "--version"])
 @pytest.mark.usefixtures("fresh_processes")
-def test_a_command_that_only_prints_ends_well(tmp_path, flag):
-    assert trained("train.py", flag, processes=2, cwd=tmp_path)
+def test_a_command_that_only_prints_ends_well(tmp_path):
+    assert trained("train.py", "--help", processes=2, cwd=tmp_path)
 
 
 FAULTY = """
@@ -261,12 +258,11 @@ FAULTS = {  # what rank 1 does at its fifth batch, and what status.json says of 
 
 @pytest.mark.parametrize(("fault", "strategy"), [
     *((fault, "ddp") for fault in FAULTS), ("error", "fsdp"), ("killed", "fsdp"),
-    ("stopped", "fsdp"),
 ])  # fmt: skip
 def test_the_fault_of_another_rank_is_the_reason_on_record(tmp_path, fault, strategy):
     code, said = FAULTS[fault]
     (tmp_path / "parts.py").write_text(FAULTY.replace("FAULT", code))
-    options = ("model._target_=parts.Faulty", "device=cpu", "hydra.run.dir=run", "peer_timeout=10",
+    options = ("model._target_=parts.Faulty", "device=cpu", "hydra.run.dir=run", "peer_timeout=5",
                f"strategy={strategy}")  # fmt: skip
     process = started("train.py", *options, processes=2, cwd=tmp_path,
                       options=("--shutdown-timeout=5",))  # fmt: skip
@@ -308,10 +304,8 @@ def test_a_restart_does_not_train_a_failure_again(tmp_path):
 
 @pytest.mark.parametrize(("arguments", "problem"), [
     (["lr=-1"], "lr=-1: should be"),
-    (["-m", "lr=0.1,0.2"], "sweep: torchrun started 2 processes"),
     (["hydra.mode=MULTIRUN", "lr=0.1,0.2"], "sweep: torchrun started 2 processes"),
     (["debug=true"], "debug=true: stops and resumes a run within one process"),
-    (["slices=3"], "slices=3: should be a power of two"),
     (["slices=1"], "slices=1: should be a power of two"),
 ])  # fmt: skip
 def test_a_mistake_is_printed_once(tmp_path, arguments, problem):

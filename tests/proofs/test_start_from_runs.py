@@ -70,7 +70,8 @@ def test_a_layer_for_other_names_is_refused_taken_or_started_new(one, two, names
     assert ended(*one(), folder="run").code == 0
     assert ended(*one(), "start_from=run", folder="same").code == 0
     newest = max(Path("run/checkpoints").glob("step-*"), key=lambda path: int(path.name[5:]))
-    for path in ("run", "run/model.safetensors", newest / "model.safetensors"):
+    paths = "run", "run/model.safetensors", newest / "model.safetensors"
+    for path in paths if names == "cat, dog" else paths[:1]:
         refused = ended(*two(), f"start_from={path}", folder="other")
         said = refused.errors.replace(r"'\n, ", "'")
         assert refused.code == 2 and f" was trained for '{names}" in said

@@ -109,7 +109,7 @@ def test_killed_ranks_are_started_again_and_change_no_bit(options, straight, tmp
 def test_a_run_of_parts_is_continued_by_other_numbers_and_by_copies(options, straight, tmp_path):
     folder = tmp_path / "run"
     # one process comes last: it may be done before it can be stopped
-    phases = ((2, FSDP), (4, FSDP), (2, "strategy=ddp"), (2, FSDP), (1, "strategy=auto"))
+    phases = ((4, FSDP), (2, "strategy=ddp"), (2, FSDP), (1, "strategy=auto"))
     for number, (size, strategy) in enumerate(phases, start=1):
         run = Run(folder, secrets.token_hex(8), (*options, strategy), size)
         before, several = newest(run), ["--max-restarts=0"] if size > 1 else []

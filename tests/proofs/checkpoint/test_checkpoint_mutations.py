@@ -11,7 +11,7 @@ from checkpoints_made import ALL_FILES, equal, rich
 from andiron import errors, serialization
 from andiron.checkpoint import load, newest_whole, write
 
-MUTATIONS = 200  # of each file
+MUTATIONS = 100  # of each file
 FROZEN = "frozen.safetensors"
 
 
