@@ -220,7 +220,7 @@ def _explain(error: Exception, metric: Metric, item: object) -> None:
     """Raises a MismatchError if the item does not fit the metric; the user's own errors pass."""
     given = errors.shapes(item, "output", "targets")
     what = f"metrics.{metric.name}: cannot measure {type(item).__name__}{given and ' with '}{given}"
-    remedy = f"leave it out: ~metrics.{metric.name}"
+    remedy = f"leave it out, on the command line by ~metrics.{metric.name}"
     if item is None:
         remedy = "return an item from train_step and valid_step"
     if is_dataclass(item) and isinstance(error, AttributeError):

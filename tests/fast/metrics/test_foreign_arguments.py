@@ -202,7 +202,7 @@ def test_what_a_metric_refuses_is_an_error_with_what_it_got_and_the_remedy():
     message = str(caught.value)
     assert message.startswith("theirs: StructuralSimilarityIndexMeasure: Predictions and t")
     assert "; it got float32 [5, 4] and int64 [5]; give inputs: a function of the item" in message
-    assert message.endswith(", or leave it out: ~metrics.theirs")
+    assert message.endswith(", or leave it out, on the command line by ~metrics.theirs")
 
 
 def test_arguments_that_cannot_be_joined_are_refused_if_needed_at_once():

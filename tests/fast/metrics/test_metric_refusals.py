@@ -88,7 +88,7 @@ def test_what_has_no_meaning_is_refused(call, words):
 def test_bits_per_byte_needs_the_number_of_bytes():
     assert message_of(errors.DataError, metrics.BitsPerByte(name="bits"), TOKENS) == (
         "bits: SequenceOutput has no number of bytes of its targets; give it num_bytes, or leave "
-        "the metric out: ~metrics.bits"
+        "the metric out, on the command line by ~metrics.bits"
     )
 
 

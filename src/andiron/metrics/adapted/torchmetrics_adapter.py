@@ -102,7 +102,7 @@ class Torchmetrics:
     @property
     def _remedy(self) -> str:
         remedy = "give inputs: a function of the item that returns the arguments of its update"
-        return f"{remedy}, or leave it out: ~metrics.{self.name}"
+        return f"{remedy}, or leave it out, on the command line by ~metrics.{self.name}"
 
     @contextmanager
     def _refusals_named(self, updates: Sequence[update_arguments.Update] = ()) -> Iterator[None]:

@@ -43,7 +43,8 @@ class BitsPerByte:
         if num_bytes is None:
             raise errors.DataError(
                 f"{self.name}: {type(item).__name__} has no number of bytes of its targets; give "
-                f"it num_bytes, or leave the metric out: ~metrics.{self.name}"
+                "it num_bytes, or leave the metric out, on the command line by "
+                f"~metrics.{self.name}"
             )
         return _summed_loss(item)[0] / math.log(2), num_bytes
 
