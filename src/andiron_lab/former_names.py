@@ -14,6 +14,9 @@ MOVED = {
     for place, names in {"data": "image_masks", "metrics": "Dice IoU WorstMasks",
                          "models": "UNet smp"}.items()
     for name in names.split()
+} | {
+    f"andiron.optim{module}.{name}": f"andiron_lab.optim.{name}"
+    for module in ("", ".own.adaptive") for name in ("Adan", "Lamb")
 }  # fmt: skip
 
 

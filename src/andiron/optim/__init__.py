@@ -3,7 +3,6 @@
 from andiron.optim.gradient_mean import GradientsAccumulator
 from andiron.optim.grouped import GroupedOptimizer
 from andiron.optim.optimizer import Optimizer
-from andiron.optim.own.adaptive import Adan, Lamb
 from andiron.optim.own.averaging import Ema, Swa, WeightAverage
 from andiron.optim.own.layer_rates import layerwise
 from andiron.optim.owners.group import Group
@@ -18,7 +17,7 @@ from andiron.optim.transformations import (
 )
 
 __all__ = [
-    "Adan", "Ema", "GradientsAccumulator", "Group", "GroupedOptimizer", "Lamb", "Match",
-    "Optimizer", "Rule", "Swa", "WeightAverage", "centralise", "chained", "clip_global_norm",
+    "Ema", "GradientsAccumulator", "Group", "GroupedOptimizer", "Match", "Optimizer", "Rule",
+    "Swa", "WeightAverage", "centralise", "chained", "clip_global_norm",
     "clip_norm", "clip_value", "layerwise", "noise", "tag",
 ]  # fmt: skip

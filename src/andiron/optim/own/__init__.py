@@ -1,1 +1,1 @@
-"""Optimizers and averages that torch lacks, and their states."""
+"""Averages of weights, frozen modules, rates by layer, and states as tensors by name."""

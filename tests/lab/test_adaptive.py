@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from andiron import gradients
 from andiron.gradients import Gradients
-from andiron.optim import Adan, Lamb, Optimizer
+from andiron.optim import Optimizer
+from andiron_lab.optim import Adan, Lamb
 from refusals import message_of
 
 # 40 steps of float64 arithmetic in another order

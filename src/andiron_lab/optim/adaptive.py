@@ -21,6 +21,7 @@ Options = dict[str, Any]
 Tensors = list[Tensor]
 Params = Iterable[Tensor] | Iterable[Options]
 Closure = Callable[[], Tensor]
+FORMER = "andiron.optim.own.adaptive"  # the module that checkpoints and records name
 
 
 class Adaptive(torch.optim.Optimizer, ABC):
@@ -82,6 +83,7 @@ class Adan(Adaptive):
     Source: Xie et al. 2022, arXiv:2208.06677, algorithm 1, whose betas are 1 - b.
     """
 
+    __module__ = FORMER
     slots = ("exp_avg", "exp_avg_diff", "exp_avg_sq")
 
     def __init__(
@@ -129,6 +131,7 @@ class Lamb(Adaptive):
     Source: You et al. 2020, arXiv:1904.00962, algorithm 2, with phi(z) = z.
     """
 
+    __module__ = FORMER
     slots = ("exp_avg", "exp_avg_sq")
 
     def __init__(
