@@ -19,10 +19,9 @@ from andiron.learner import Learner
 from andiron.plain.cadence import Cadence
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import (
-    components, configured_learner, configured_store, devices, fork_point, resume_point,
+    components, configured_learner, configured_store, devices, resume_point,
 )  # fmt: skip
 from andiron.shell.assembly.components import Components
-from andiron.shell.assembly.fork_point import ForkPoint
 from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.assembly.resume_point import Saved
 from andiron.shell.cli import process
@@ -34,6 +33,8 @@ from andiron.shell.run.resume_policy import applied
 from andiron.shell.training import joining, ranks
 from andiron.wings.runs import logged_lines
 from andiron.writers import JsonLinesWriter
+from andiron_lab.forks import fork_point
+from andiron_lab.forks.fork_point import ForkPoint
 
 SAVED = re.compile(r" INFO saved (step-[0-9.]+): (.*)$")  # in the log
 BEGUN_FROM = ("start_from", "fork_from")

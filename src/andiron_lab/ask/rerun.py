@@ -14,7 +14,7 @@ from andiron.distributed import World
 from andiron.interrupter import Interrupter
 from andiron.plain import readable
 from andiron.run_folder import RunFolder
-from andiron.shell.assembly import components, configured_store, fork_point
+from andiron.shell.assembly import components, configured_store
 from andiron.shell.assembly.components import Components
 from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.cli import answers, command_line
@@ -26,6 +26,7 @@ from andiron.shell.config.trust import LIST_ALONE, Trust
 from andiron.shell.run import resume_policy, metadata, named_folder, provenance, run_record
 from andiron.shell.training import train_run
 from andiron_lab.ask import bit_comparison
+from andiron_lab.forks import fork_point
 
 EXIT_EXACT, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
 SAME_NUMBERS = ("num_workers", "render", "checkpoint", "interrupted_exit_code")  # may differ

@@ -1,4 +1,4 @@
-"""What BatchNorm does in training: a network in evaluation mode is named, a lone sample refused."""
+"""Networks with BatchNorm: one in evaluation mode is named, a batch of one sample refused."""
 
 import pytest
 import torch

@@ -21,8 +21,10 @@ from andiron import errors, gradients, randomness, serialization
 from andiron.gradients import Gradients
 from andiron.optim import GroupedOptimizer, Optimizer
 from andiron.optim.foreign import slot_checks
-from andiron.optim.own.adaptive import Adaptive
 from andiron.optim.own.flat_state import GROUP, LENGTH, NUMBER
+from andiron.plain import wings
+
+OF_LAB = wings.optional("andiron_lab.optim")
 
 OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any]]] = {
     "SGD": (torch.optim.SGD, {}),
@@ -49,7 +51,8 @@ OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any]]] = {
     "LBFGS-strong_wolfe": (torch.optim.LBFGS, {"max_iter": 4, "line_search_fn": "strong_wolfe"}),
     "Muon": (torch.optim.Muon, {}),
     "Muon-adamw_lr": (torch.optim.Muon, {"adjust_lr_fn": "match_rms_adamw", "nesterov": False}),
-    **{kind.__name__: (kind, {"weight_decay": 0.01}) for kind in Adaptive.__subclasses__()},
+    **({name: (getattr(OF_LAB, name), {"weight_decay": 0.01}) for name in OF_LAB.__all__}
+       if OF_LAB else {}),
     "SOAP": (pytorch_optimizer.SOAP, {"precondition_frequency": 3}),
     "Kron": (pytorch_optimizer.Kron, {"weight_decay": 0.01, "balance_prob": 0.5}),
     "Rprop": (torch.optim.Rprop, {}),

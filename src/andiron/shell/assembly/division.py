@@ -10,15 +10,15 @@ from andiron import errors
 from andiron.data import DataLoader, Splits
 from andiron.distributed import World
 from andiron.optim import GroupedOptimizer
-from andiron.plain import wings
 from andiron.shell.config.schema import Train
+from andiron.shell.run import lab_options
 
 # without SyncBatchNorm, which normalises by the whole batch
 BY_BATCH = (
     nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d,
     nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d,
 )  # fmt: skip
-SHARDED = f"{wings.LAB}.sharded.fully_sharded"
+SHARDED = "sharded.fully_sharded"
 log = logging.getLogger("andiron")
 
 
@@ -53,8 +53,7 @@ def option_problems(config: Train, world: World) -> Iterator[str]:
 
 def join_groups(config: Train, world: World) -> None:
     """Divides the processes into groups, each of which has a copy of the model in parts."""
-    if sharding := wings.optional(SHARDED):
-        sharding.join_groups(config, world)
+    lab_options.module(SHARDED, "strategy=fsdp").join_groups(config, world)
 
 
 def shard(model: nn.Module, splits: Splits, config: Train, world: World) -> None:
@@ -62,8 +61,7 @@ def shard(model: nn.Module, splits: Splits, config: Train, world: World) -> None
 
     Raises: ConfigError.
     """
-    if (sharding := wings.optional(SHARDED)) is None:
-        raise errors.ConfigError([wings.missing_lab("strategy=fsdp")])
+    sharding = lab_options.module(SHARDED, "strategy=fsdp")
     sharding.shard_configured(model, splits, config, world)
 
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from andiron import errors
 from andiron.disk import files
-from andiron.plain import wings
 from andiron.run_folder import RunFolder
-from andiron.shell.run import run_record, status
+from andiron.shell.run import lab_options, run_record, status
 from andiron.shell.run.log_file import is_held
 
 OF_TRAINING = (Path("outputs"), Path("multirun"))
@@ -23,9 +22,7 @@ def mirror() -> Any:
 
     Raises: ConfigError if it is not installed.
     """
-    if (module := wings.optional("andiron_lab.mirror")) is None:
-        raise errors.ConfigError([wings.missing_lab("the mirror of a run")])
-    return module
+    return lab_options.module("mirror", "the mirror of a run")
 
 
 def run_folder_of(path: str | Path) -> RunFolder:

@@ -19,7 +19,7 @@ from andiron.plain import wings
 from andiron.protocols import Loader, Writer
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import (
-    components, configured_learner, configured_store, fork_point, resume_point,
+    components, configured_learner, configured_store, resume_point,
 )  # fmt: skip
 from andiron.shell.assembly.components import Components
 from andiron.shell.assembly.network import SizeLimit
@@ -29,7 +29,7 @@ from andiron.shell.config.leaves import Changes
 from andiron.shell.config.schema import Train
 from andiron.shell.config.signatures import signature
 from andiron.shell.config.trust import Trust, nodes
-from andiron.shell.run import metadata, provenance, resume_policy, run_record
+from andiron.shell.run import lab_options, metadata, provenance, resume_policy, run_record
 from andiron.shell.run.code_origin import Gathering
 from andiron.shell.run.metadata import Files, Record, Show, Summary, Weights
 from andiron.shell.run.status import Report, write_errors_explained
@@ -184,7 +184,7 @@ def build(
     world, code = _begin(config, world)
     if forked := config.fork_from:
         own = trusted or Trust(tuple(config.trust))
-        point = world.decided(lambda: fork_point.named(forked, own))
+        point = world.decided(lambda: lab_options.forks().named(forked, own))
         built = point.build(config, own, world)
     else:
         built = components.build(config, trusted, world=world)

@@ -28,7 +28,9 @@ from andiron.shell.config import (
 from andiron.shell.config.composition import Check
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
-from andiron.shell.run import claim, hydra_overrides, named_folder, resume_policy, run_record
+from andiron.shell.run import (
+    claim, hydra_overrides, lab_options, named_folder, resume_policy, run_record,
+)  # fmt: skip
 from andiron.shell.run.hydra_overrides import key_of, without
 
 FOLDER_OPTIONS = ("hydra.run.dir=", "hydra.sweep.dir=")
@@ -49,7 +51,7 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
     if values.get("resume") not in (None, "auto"):
         _resume(task, conf_dir, arguments, values)
     elif values.get("fork_from") is not None:
-        _fork(task, conf_dir, arguments, values)
+        lab_options.forks().run(task, conf_dir, arguments, values)
     else:
         composition.run(task, conf_dir, arguments, check=checked_start)
 
@@ -57,16 +59,16 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
 def _resume(
     task: Callable[..., Any], conf_dir: Path, arguments: list[str], values: dict[str, Any]
 ) -> None:
-    conf_dirs, packages = diagnosis.all_dirs(conf_dir, arguments), _packages(values)
-    given, flags = _divided(arguments)
+    conf_dirs, packages = diagnosis.all_dirs(conf_dir, arguments), trusted_packages(values)
+    given, flags = divided(arguments)
     folder = _named_folder(values, arguments)
     overrides = without(given, *schema.INSTRUCTIONS, "hydra.run.dir")
     trusted, remedy = trust.of_user(conf_dirs, packages, arguments), ""
     if is_composed := bool(flags or overrides):
-        trusted, remedy = _with_config_dir(trusted, str(folder.path), conf_dirs)
+        trusted, remedy = with_config_dir(trusted, str(folder.path), conf_dirs)
     allowed, overwrite = _strings(values, "resume_allow"), bool(values.get("overwrite"))
     record = run_record.config(folder, trusted)
-    _check_mirror(record, values)
+    check_mirror(record, values)
     config = replace(
         record,
         resume=str(folder.path), resume_allow=allowed, overwrite=overwrite, trust=packages,
@@ -81,25 +83,7 @@ def _resume(
     composition.run(task, conf_dir, [*check.overrides(), run_dir, *flags], check=check)
 
 
-def _fork(
-    task: Callable[..., Any], conf_dir: Path, arguments: list[str], values: dict[str, Any]
-) -> None:
-    command_arguments.check(arguments)
-    conf_dirs, parent = diagnosis.all_dirs(conf_dir, arguments), str(values["fork_from"])
-    given, flags = _divided(arguments)
-    trusted = trust.of_user(conf_dirs, _packages(values), arguments)
-    trusted, remedy = _with_config_dir(trusted, parent, conf_dirs)
-    from andiron.shell.assembly import fork_point  # imports torch
-
-    point = fork_point.named(parent, trusted)
-    _check_mirror(point.parent, values)
-    recorded = hydra_overrides.recorded(point.folder, conf_dirs, remedy)
-    overrides = [*without(given, "fork_from"), quoting.override("fork_from", point.text)]
-    check = Inherited(asdict(point.parent), recorded, overrides, trusted, is_fork=True)
-    composition.run(task, conf_dir, [*check.overrides(), *flags], check=check)
-
-
-def _check_mirror(record: Train, values: dict[str, Any]) -> None:
+def check_mirror(record: Train, values: dict[str, Any]) -> None:
     """Refuses to send checkpoints to an address that only a run folder gives."""
     option = "checkpoint.mirror"
     mirror = (record.checkpoint or {}).get("mirror")
@@ -113,7 +97,7 @@ def _check_mirror(record: Train, values: dict[str, Any]) -> None:
         )
 
 
-def _with_config_dir(trusted: Trust, run: str, conf_dirs: list[Path]) -> tuple[Trust, str]:
+def with_config_dir(trusted: Trust, run: str, conf_dirs: list[Path]) -> tuple[Trust, str]:
     """The trust, and a remedy for choices, that name the folder from which a run was composed.
 
     `run` is its folder, or one with a checkpoint as `fork_from` names it.
@@ -131,15 +115,13 @@ def _with_config_dir(trusted: Trust, run: str, conf_dirs: list[Path]) -> tuple[T
 class Inherited:
     """The check of a run that has the configuration of a recorded one, or of itself, and changes.
 
-    `recorded` are its overrides, `own` the given ones. It may name what is `trusted`; a fork
-    records that.
+    `recorded` are its overrides, `own` the given ones. It may name what is `trusted`.
     """
 
     config: dict[str, Any]
     recorded: list[str]
     own: list[str]
     trusted: Trust
-    is_fork: bool = False
 
     def overrides(self) -> list[str]:
         """The recorded overrides, without those that others replace, and the others."""
@@ -165,21 +147,13 @@ class Inherited:
 
         Raises: ConfigError with every mistake.
         """
-        given = composition.checked_config(composed, self.trusted)
+        composition.checked_config(composed, self.trusted)
         before = resolution.plain(self._as_recorded(composed))
         own = resume_policy.changes(before, resolution.plain(composed))
         plain = resume_policy.applied(self.config, own)
-        if self.is_fork:
-            plain |= {name: getattr(given, name) for name in schema.INSTRUCTIONS}
-            plain["trust"] = [*self.trusted.packages, *sorted(self.trusted.names)]
         if problems := schema.problems(plain):
             raise errors.ConfigError(problems.values())
-        config = Train(**plain).with_absolute_paths()
-        if not self.is_fork:
-            return config
-        changes = resume_policy.changes(self.config, asdict(config))
-        resume_policy.check(changes, config.resume_allow, is_fork=True)
-        return checked_start(composed, lambda _: config)
+        return Train(**plain).with_absolute_paths()
 
 
 def _follows(composed: DictConfig, path: leaves.Path) -> bool:
@@ -246,13 +220,13 @@ def _named_folder(values: dict[str, Any], arguments: list[str]) -> RunFolder:
     return named_folder.run_folder_of(path)
 
 
-def _divided(arguments: list[str]) -> tuple[list[str], list[str]]:
+def divided(arguments: list[str]) -> tuple[list[str], list[str]]:
     """The overrides, and the flags, which come last."""
     overrides = command_arguments.parsed(arguments).overrides
     return overrides, arguments[len(overrides) :]
 
 
-def _packages(values: dict[str, Any]) -> list[str]:
+def trusted_packages(values: dict[str, Any]) -> list[str]:
     """The packages that the command and the project trust."""
     return [*_strings(values, "trust"), *project.current().trust]
 

@@ -1,0 +1,21 @@
+"""What an option needs of the lab, the package that may be missing."""
+
+from typing import Any
+
+from andiron import errors
+from andiron.plain import wings
+
+
+def module(name: str, option: str) -> Any:
+    """The module `andiron_lab.<name>`.
+
+    Raises: ConfigError naming the option if the lab is not installed.
+    """
+    if (part := wings.optional(f"{wings.LAB}.{name}")) is None:
+        raise errors.ConfigError([wings.missing_lab(option)])
+    return part
+
+
+def forks() -> Any:
+    """The lab's forks of runs."""
+    return module("forks", "fork_from")

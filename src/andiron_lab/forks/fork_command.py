@@ -1,0 +1,58 @@
+"""`fork_from=` on a command line: the options of the run that it names, and the given changes."""
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig
+
+from andiron.shell.config import arguments as command_arguments, composition, diagnosis
+from andiron.shell.config import quoting, schema, trust
+from andiron.shell.config.composition import Task
+from andiron.shell.config.schema import Train
+from andiron.shell.run import hydra_overrides, resume_policy
+from andiron.shell.training import resume_arguments
+from andiron.shell.training.resume_arguments import Inherited
+
+
+def run(task: Task, conf_dir: Path, arguments: list[str], values: dict[str, Any]) -> None:
+    """Calls `task` for a fork, or for each of a sweep; `values` are those of the arguments.
+
+    Raises: as `composition.run`; RunFolderError if there is no such run or checkpoint.
+    """
+    from andiron_lab.forks import fork_point  # imports torch
+
+    command_arguments.check(arguments)
+    conf_dirs, parent = diagnosis.all_dirs(conf_dir, arguments), str(values["fork_from"])
+    given, flags = resume_arguments.divided(arguments)
+    trusted = trust.of_user(conf_dirs, resume_arguments.trusted_packages(values), arguments)
+    trusted, remedy = resume_arguments.with_config_dir(trusted, parent, conf_dirs)
+    point = fork_point.named(parent, trusted)
+    resume_arguments.check_mirror(point.parent, values)
+    recorded = hydra_overrides.recorded(point.folder, conf_dirs, remedy)
+    own = hydra_overrides.without(given, "fork_from")
+    own.append(quoting.override("fork_from", point.text))
+    check = Forked(Inherited(asdict(point.parent), recorded, own, trusted))
+    overrides = [*check.inherited.overrides(), *flags]
+    composition.run(task, conf_dir, overrides, check=check)
+
+
+@dataclass(frozen=True)
+class Forked:
+    """The check of a fork, which records what it may name."""
+
+    inherited: Inherited
+
+    def __call__(self, composed: DictConfig) -> Train:
+        """The configuration of the parent with the changes of the overrides.
+
+        Raises: ConfigError with every mistake, and for changes that a fork never makes.
+        """
+        trusted = self.inherited.trusted
+        given = composition.checked_config(composed, trusted)
+        instructions = {name: getattr(given, name) for name in schema.INSTRUCTIONS}
+        instructions["trust"] = [*trusted.packages, *sorted(trusted.names)]
+        config = replace(self.inherited(composed), **instructions).with_absolute_paths()
+        changes = resume_policy.changes(self.inherited.config, asdict(config))
+        resume_policy.check(changes, config.resume_allow, is_fork=True)
+        return resume_arguments.checked_start(composed, lambda _: config)
