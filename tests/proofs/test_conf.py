@@ -185,7 +185,7 @@ def test_every_file_builds_a_whole_run_with_the_defaults_of_all_others(choice, d
             raise
         pytest.skip(str(error))
     with built.learner as learner:
-        tally, batch = learner.metric_log.tally_of("valid"), next(iter(built.components.valid))
+        tally, batch = learner.metric_log.valid_tally, next(iter(built.components.valid))
         with torch.no_grad():
             tally.add(learner.model.valid_step(batch), batch)
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("preloaded_processes")
 SETS = (
     "data=csv", "data.path=day.csv", "data.target=kind", "model.hidden=[8]", "batch_size=9",
     "data.valid_sets={night: night.csv, fog: fog.csv}", "valid_sets_every={night: 3}",
-    "valid_sets_metrics={fog: [accuracy]}", "averages=ema", "averages.ema.decay=0.5",
+    "averages=ema", "averages.ema.decay=0.5",
     "checkpoint.split=night", "checkpoint.metric=loss", "checkpoint.every=3",
     "test_weights=best", "early_stopping=patience", "early_stopping.patience.split=night",
     "early_stopping.patience.metric=loss", "early_stopping.patience.patience=2", "lr=0.3",

@@ -19,7 +19,7 @@ from andiron.checkpoint.strategies import Strategy
 from andiron.data import Splits
 from andiron.distributed import World
 from andiron.interrupter import Interrupter
-from andiron.learner.construction import Choices, FurtherSet, construct
+from andiron.learner.construction import Choices, construct
 from andiron.learner.extras.early_stopping import EarlyStopping
 from andiron.learner.extras.observers import Observer
 from andiron.learner.learner import Learner
@@ -107,18 +107,16 @@ class LearnerBuilder:
         """Adds metrics of the validation data, and of the test data at the end."""
         return self._choose(valid_metrics=self._chosen.valid_metrics + metrics)
 
-    def valid_set(
-        self, name: str, *, every: Every | None = None, metrics: Sequence[Metric] | None = None
-    ) -> "LearnerBuilder":
+    def valid_set(self, name: str, *, every: Every | None = None) -> "LearnerBuilder":
         """Adds a further validation set, such as `night`; `fit` takes its loader in `more`.
 
-        It is measured `every` N updates, epochs or minutes, by default as `validate_every`, by
-        `metrics`, by default the metrics of the validation data.
+        It is measured `every` N updates, epochs or minutes, by default as `validate_every`, by the
+        metrics of the validation data.
         Raises: ConfigError for a name that is not allowed.
         """
         if not ranges.is_set_name(name):
             raise errors.ConfigError([f"validation set {name!r}: should be {ranges.SET_NAMES}"])
-        return self._choose(sets={**self._chosen.sets, name: FurtherSet(every, metrics)})
+        return self._choose(sets={**self._chosen.sets, name: every})
 
     def with_file_checkpointer(
         self,

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import nn
@@ -48,13 +48,6 @@ log = logging.getLogger("andiron")
 HostOf = Callable[[LearnerState, Checkpointer | None], RunHost | None]
 
 
-class FurtherSet(NamedTuple):
-    """How a further validation set is measured; None is as the validation data."""
-
-    every: Any  # as the option `validate_every`
-    metrics: Sequence[Metric] | None
-
-
 @dataclass(frozen=True)
 class Choices:
     """The options and components of a learner, as collected by its builder."""
@@ -69,7 +62,7 @@ class Choices:
     host: HostOf | None = None  # None: the folder, which is claimed while it trains
     train_metrics: tuple[Metric, ...] = ()
     valid_metrics: tuple[Metric, ...] = ()
-    sets: Mapping[str, FurtherSet] = field(default_factory=dict)  # further validation sets
+    sets: Mapping[str, Any] = field(default_factory=dict)  # cadences of further validation sets
     writers: Mapping[str, Writer] | None = None  # None: `default_writers`
     renderer: Renderer | None = None  # None: no output
     strategy: Strategy | None = None
@@ -88,14 +81,7 @@ class Choices:
     def cadences(self) -> dict[str, Any]:
         """How often each validation set is measured."""
         usual = self.options.validate_every
-        return {"valid": usual} | {name: own.every or usual for name, own in self.sets.items()}
-
-    @property
-    def set_metrics(self) -> dict[str, Sequence[Metric]]:
-        """The metrics of each validation set."""
-        usual = self.valid_metrics
-        own = {n: usual if s.metrics is None else s.metrics for n, s in self.sets.items()}
-        return {"valid": usual, **own}
+        return {"valid": usual} | {name: every or usual for name, every in self.sets.items()}
 
 
 def construct(
@@ -244,7 +230,7 @@ def _metric_log(chosen: Choices) -> MetricLog:
         trace = views.UpdateTrace(chosen.folder.profile, *profile["updates"], chosen.device)
     return MetricLog(
         train_metrics=chosen.train_metrics,
-        set_metrics=chosen.set_metrics,
+        valid_metrics=chosen.valid_metrics,
         writers=Writers(default if chosen.writers is None else chosen.writers),
         renderer=chosen.renderer,
         stops_at_nonfinite=chosen.options.on_nonfinite == "stop",
@@ -270,7 +256,9 @@ def _check_metrics(chosen: Choices, optimizer: GroupedOptimizer, whole: Schedule
         waiting.update((option, plateau) for plateau in plateaus)
     direction.check_measured(
         {name: (rule.metric, rule.split, rule.direction) for name, rule in waiting.items()},
-        direction.by_split(chosen.train_metrics, chosen.set_metrics, chosen.averages),
+        direction.by_split(
+            chosen.train_metrics, chosen.valid_metrics, chosen.cadences, chosen.averages
+        ),
     )
 
 

@@ -177,7 +177,7 @@ class Evaluator:
         randomness.start_stream(at.seed, split, at.updates)  # independent of earlier draws
         options = {
             "name": split,
-            "tally": self.state.metric_log.tally_of(split),
+            "tally": self.state.metric_log.valid_tally,
             "before": start_batch,
             **self._options,
         }

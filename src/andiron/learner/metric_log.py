@@ -5,7 +5,6 @@ import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -51,7 +50,7 @@ class MetricLog:
         self,
         *,
         train_metrics: Sequence[Metric],
-        set_metrics: Mapping[str, Sequence[Metric]],
+        valid_metrics: Sequence[Metric],
         writers: Writers,
         renderer: Renderer | None,
         stops_at_nonfinite: bool,
@@ -61,11 +60,11 @@ class MetricLog:
         world: World,
     ):
         self.train_tally = Tally(train_metrics, world)
-        self._set_tallies = {name: Tally(own, world) for name, own in set_metrics.items()}
+        self.valid_tally = Tally(valid_metrics, world)  # of the pass under way, also of the test
         self.writers = writers
         self.renderer = renderer
         self._display = renderer if isinstance(renderer, Interactive) else None
-        self.history = History([*train_metrics, *chain(*set_metrics.values())])
+        self.history = History([*train_metrics, *valid_metrics])
         self.progress = Progress(num_epochs=0)
         self.throughput = Throughput(device, world)
         self._device = device
@@ -77,10 +76,6 @@ class MetricLog:
     def latest(self) -> dict[str, Values]:
         """The newest values of each split."""
         return self.progress.latest
-
-    def tally_of(self, split: str) -> Tally:
-        """The metrics of a split, also with averaged weights; the test has `valid`'s."""
-        return self._set_tallies.get(split.partition("-")[0], self._set_tallies["valid"])
 
     def start(
         self, train: Loader, length: tuple[int, int], epoch: int, updates: int, batch: int
@@ -124,7 +119,7 @@ class MetricLog:
 
     def record_pass(self, split: str, values: Values) -> None:
         """Records the values of a pass over `split`, with the texts and pictures of its metrics."""
-        tally = self.tally_of(split)
+        tally = self.valid_tally
         shown = {"texts": tally.texts, "images": tally.images}
         self._record(split, values, {}, whole_epoch=True, **shown)
 

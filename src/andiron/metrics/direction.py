@@ -1,6 +1,6 @@
 """The direction of each metric, and a check that a split measures it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from andiron import errors
 from andiron.plain import improvement
@@ -17,11 +17,14 @@ def directions_of(metrics: Iterable[Metric]) -> dict[str, str]:
 
 
 def by_split(
-    training: Sequence[Metric], sets: Mapping[str, Sequence[Metric]], averages: Iterable[str]
+    training: Sequence[Metric],
+    validation: Sequence[Metric],
+    sets: Collection[str],
+    averages: Iterable[str],
 ) -> dict[str, Sequence[Metric]]:
     """The metrics of each split; `averages` of the weights are measured on all validation sets."""
-    averaged = {f"{name}-{average}": sets[name] for name in sets for average in averages}
-    return {"train": training, **sets, **averaged}
+    averaged = (f"{name}-{average}" for average in averages for name in sets)
+    return {"train": training, **dict.fromkeys([*sets, *averaged], validation)}
 
 
 def check_measured(

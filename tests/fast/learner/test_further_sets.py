@@ -57,12 +57,6 @@ def test_a_set_has_the_values_of_its_data(tmp_path):
     assert kept.of("night")[-1] != kept.of("valid")[-1]
 
 
-def test_a_set_has_its_own_metrics(tmp_path):
-    _, kept = fitted(tmp_path, lambda b: b.valid_set("night", metrics=[Accuracy()]))
-    assert [[*values] for _, values in kept.of("night")] == [["accuracy"]] * 2
-    assert [[*values] for _, values in kept.of("valid")] == [["loss", "accuracy"]] * 2
-
-
 def test_a_set_is_measured_with_averages_first_and_on_request(tmp_path):
     _, kept = fitted(
         tmp_path,
@@ -158,9 +152,8 @@ def test_a_plateau_observes_its_set(tmp_path):
     (lambda b: b.valid_set("night").early_stopping(a=EarlyStopping("loss", "nigth", goal=0.1)),
      "early_stopping.a.split=nigth: nothing is measured on it; did you mean 'night'.*available: "
      "train, valid, night"),
-    (lambda b: b.valid_set("night", metrics=[Loss()]).with_file_checkpointer(
-         best("accuracy", "highest")),
-     "checkpoint.metric=accuracy: not measured on night; available: loss"),
+    (lambda b: b.valid_set("night").with_file_checkpointer(best("acuracy", "highest")),
+     "checkpoint.metric=acuracy: not measured on night; did you mean 'accuracy'?"),
     (lambda b: b.valid_set("night", every="1minute").early_stopping(
          a=EarlyStopping("loss", "night", goal=0.1)),
      "valid_sets_every.night=1minute: a would depend on the machine's speed"),
@@ -184,9 +177,8 @@ def test_the_record_names_each_set_as_a_configuration_does(tmp_path):
 
     config = recorded(tmp_path / "a", lambda b: b.valid_set("night").valid_set("fog", every=5))
     assert config["valid_sets_every"] == {"night": "1epochs", "fog": 5}
-    assert "valid_sets_metrics" not in config and [*config["metrics"]] == ["loss"]
-    config = recorded(tmp_path / "b", lambda b: b.valid_set("fog", metrics=[Accuracy(), Own()]))
-    assert config["valid_sets_metrics"] == {"fog": ["accuracy"]}
+    assert [*config["metrics"]] == ["loss"]
+    config = recorded(tmp_path / "b", lambda b: b.metric_valid_numeric(Accuracy(), Own()))
     assert [*config["metrics"]] == ["loss", "accuracy"]
     assert "in a function" in config["from_python"]["not_recorded"]["metrics.own"]["reason"]
     assert "valid_sets_every" not in recorded(tmp_path / "c", lambda b: b)

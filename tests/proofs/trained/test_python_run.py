@@ -52,7 +52,7 @@ network = models.MLP((1, 8, 8), 10, hidden=[16])
 model = Own(network) if kind == "own" else tasks.Classifier(network)
 builder = LearnerBuilder(folder, num_epochs=2, resume=kind == "resumed").with_file_checkpointer()
 builder.metric_valid_numeric(metrics.Loss(), metrics.Accuracy())
-builder.valid_set("night", metrics=[metrics.Accuracy()])
+builder.valid_set("night")
 lr, more = 1e30 if kind == "nan" else 1e-3, {"night": loaders.build(splits.test)}
 if kind != "own":
     builder.data(splits)
@@ -230,7 +230,7 @@ def test_a_set_of_the_data_on_record_is_evaluated(tmp_path):
     )  # fmt: skip
     model = tasks.Classifier(models.MLP(csv.input_shape, csv.num_classes, hidden=[8]))
     builder = LearnerBuilder(tmp_path / "run", num_epochs=1).renderer(None).data(csv)
-    builder.metric_valid_numeric(metrics.Loss()).valid_set("night", metrics=[metrics.Accuracy()])
+    builder.metric_valid_numeric(metrics.Loss()).valid_set("night")
     loaders = {name: data.DataLoader(part, csv.batcher, batch_size=9) for name, part in
                csv.by_name.items()}  # fmt: skip
     night = loaders.pop("night")

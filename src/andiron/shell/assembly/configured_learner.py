@@ -1,6 +1,6 @@
 """The configured learner, from built components."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +34,11 @@ def learner(
     host: RunHost | None = None,
 ) -> Learner:
     """The learner of `built`, with the configured metrics, averages, checkpoints and options."""
-    by_name = measured(config.metrics, built.splits.offered)
-    metrics, chosen = [*by_name.values()], config.valid_sets_metrics
+    metrics = [*measured(config.metrics, built.splits.offered).values()]
     _check_samples(metrics, built.splits.valid)
     training = [metric for metric in metrics if not getattr(metric, "validation_only", False)]
-    sets = {name: metrics_of(name, by_name, chosen) for name in ("valid", *built.splits.more)}
-    _check_objectives(config.objective, by_split(training, sets, config.averages or {}))
+    sets = "valid", *built.splits.more
+    _check_objectives(config.objective, by_split(training, metrics, sets, config.averages or {}))
     builder = (
         LearnerBuilder(run_dir)
         .renderer(_renderer(config, run_dir))
@@ -55,7 +54,7 @@ def learner(
         .gradient_transforms(*gradient_transformations("gradients", config.gradients))
         .with_writers(**(writers or {}))
     )
-    _add_sets(builder, config, {name: sets[name] for name in built.splits.more})
+    _add_sets(builder, config.valid_sets_every or {}, built.splits.more)
     if interrupter is not None:
         builder.interrupter(interrupter)
     if config.checkpoint:
@@ -85,49 +84,28 @@ def _check_samples(metrics: Sequence[object], dataset: Dataset) -> None:
             check(dataset.__getitems__([0]))
 
 
-def metrics_of(
-    name: str, metrics: Mapping[str, object], chosen: Mapping[str, list[str]] | None
-) -> list[Any]:
-    """The metrics of a split: those that `chosen`, of `valid_sets_metrics`, names for it, else all.
-
-    Raises: ConfigError for an unknown metric.
-    """
-    names = (chosen or {}).get(name, metrics)
-    if unknown := [metric for metric in names if metric not in metrics]:
-        hint = errors.nearest(unknown[0], metrics)
-        raise errors.ConfigError(
-            [
-                f"valid_sets_metrics.{name}: {unknown[0]!r} is no entry of metrics{hint}; there "
-                f"is: {', '.join(metrics)}"
-            ]
-        )
-    return [metric for key, metric in metrics.items() if key in names]
-
-
 def _add_checkpoints(builder: LearnerBuilder, saving: Checkpointing, folder: RunFolder) -> None:
     run = run_record.identity(folder) if run_record.holds_run(folder) else None
     builder.with_file_checkpointer(saving.strategy, saving.cadence, saving.store, run)
 
 
 def _add_sets(
-    builder: LearnerBuilder, config: Train, sets: Mapping[str, Sequence[Metric]]
+    builder: LearnerBuilder, cadences: Mapping[str, Any], sets: Collection[str]
 ) -> None:
-    """Adds the further validation sets, with their metrics and cadence.
+    """Adds the further validation sets, with their cadence.
 
-    Raises: ConfigError for options of sets that the data do not have.
+    Raises: ConfigError for a cadence of a set that the data do not have.
     """
     there = f"the data have {', '.join(sets) or 'no further validation sets'}"
     problems = [
-        f"{option}.{name}: no such validation set{errors.nearest(name, sets)}; {there}"
-        for option in ("valid_sets_every", "valid_sets_metrics")
-        for name in getattr(config, option) or {}
+        f"valid_sets_every.{name}: no such validation set{errors.nearest(name, sets)}; {there}"
+        for name in cadences
         if name not in sets
     ]
     if problems:
         raise errors.ConfigError(problems)
-    for name, metrics in sets.items():
-        every = (config.valid_sets_every or {}).get(name)
-        builder.valid_set(name, every=every, metrics=metrics)
+    for name in sets:
+        builder.valid_set(name, every=cadences.get(name))
 
 
 def writer(name: str, node: Node, folder: RunFolder) -> Writer:

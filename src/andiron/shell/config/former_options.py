@@ -4,6 +4,8 @@
 {'checkpoint': {'last': 2, 'every': {'updates': 50, 'epochs': 1}}}
 >>> current({"data": {"_target_": "andiron.data.csv", "delimiter": ",", "text": "codes"}})
 {'data': {'_target_': 'andiron.data.csv', 'text': 'codes'}}
+>>> current({"valid_sets_every": None, "valid_sets_metrics": {"night": ["loss"]}})
+{'valid_sets_every': None}
 >>> current({"metrics": {"brier": {"_target_": "andiron.metrics.BrierScore"}}})
 {'metrics': {}}
 """
@@ -29,8 +31,13 @@ METRICS = [
                  "ExpectedCalibrationError", "HammingLoss", "MatthewsCorrelation",
                  "PrecisionRecallCurve", "RocCurve", "WordErrorRate")
 ]  # fmt: skip
-# of checkpoints and tables
-NAMES = [*(f"checkpoint.{name}" for name in UNITS), *(f"data.{name}" for name in OF_TABLES)]
+SETS_METRICS = "valid_sets_metrics"  # all sets have the metrics of the validation data
+# of checkpoints, tables and validation sets
+NAMES = [
+    SETS_METRICS,
+    *(f"checkpoint.{name}" for name in UNITS),
+    *(f"data.{name}" for name in OF_TABLES),
+]
 
 
 def current(plain: Mapping[str, object]) -> Mapping[str, Any]:
@@ -39,6 +46,7 @@ def current(plain: Mapping[str, object]) -> Mapping[str, Any]:
     Former options of tables are removed from the nodes if their values had no effect, and former
     metrics: the resumed run measures the others.
     """
+    plain = {name: plain[name] for name in plain if name != SETS_METRICS}
     nodes = [node for *_, node in trust.nodes(plain)]
     if former_names := wings.optional(f"{wings.LAB}.former_names"):
         former_names.rename(nodes)

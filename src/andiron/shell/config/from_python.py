@@ -19,7 +19,7 @@ from andiron.shell.config.trust import Trust
 BUILT = ("data", "task", "model", "loss", "metrics", "checkpoint")  # by commands that use a run
 OPTIONS = {field.name for field in dataclasses.fields(Train)}
 USED = {field.name for field in dataclasses.fields(LearnerOptions)} | {*BUILT, "batch_size"}
-USED |= {"device", "valid_sets_every", "valid_sets_metrics"}
+USED |= {"device", "valid_sets_every"}
 
 
 @dataclass(frozen=True)

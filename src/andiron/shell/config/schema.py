@@ -67,10 +67,6 @@ class Train(LearnerOptions):
     valid_sets_every: dict[SetName, Every] | None = option(
         None, "cadence of the sets in data.valid_sets: {night: 500}; others as validate_every"
     )
-    valid_sets_metrics: dict[SetName, list[str]] | None = option(
-        None, "metrics of the sets in data.valid_sets: {night: [accuracy]}; others all",
-        resume="free",
-    )
     augmentation: Nodes | None = option(
         None, "random transformations of training samples", hparam="if set"
     )

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from andiron.options import LearnerOptions
-from andiron.shell.config import leaves
+from andiron.shell.config import former_options, leaves
 from andiron.shell.config.leaves import MISSING
 from andiron.shell.config.schema import FROM_PYTHON
 from andiron.shell.python_run import python_record
@@ -30,7 +30,7 @@ def changes(built: Built, train: object) -> leaves.Differences:
     folder, data = built.chosen.folder, built.chosen.data
     if data is not None and provenance.read(folder)["data"]["sha256"] is not None:
         provenance.check_data(folder, data, {})
-    before = run_record.read_object(folder, folder.config)
+    before = former_options.current(run_record.read_object(folder, folder.config))
     now = python_record.config_of(built, train)
     was, is_now = _compared(before), _compared(now)
     missing = [{*plain[FROM_PYTHON]["not_recorded"]} for plain in (before, now)]

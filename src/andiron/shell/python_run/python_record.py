@@ -10,7 +10,6 @@ import json
 import linecache
 import sys
 from collections.abc import Collection, Mapping
-from itertools import chain
 from typing import Any
 
 from torch import nn
@@ -147,17 +146,12 @@ def _add_others(components: _Components, chosen: Choices, train: object) -> None
 
 
 def _add_metrics(components: _Components, chosen: Choices) -> dict[str, Any]:
-    """Adds all metrics; returns the options of further validation sets: cadences, own metrics."""
-    own = {name: part.metrics for name, part in chosen.sets.items() if part.metrics is not None}
+    """Adds all metrics; returns the cadences of further validation sets."""
     by_name = {part.name: part for part in (*chosen.train_metrics, *chosen.valid_metrics)}
-    by_name = by_name | {part.name: part for part in chain(*own.values())} | by_name
     for name, metric in by_name.items():
         components.add(f"metrics.{name}", metric)
-    recorded = components.nodes.get("metrics", {})
-    metrics = {name: [part.name for part in own[name] if part.name in recorded] for name in own}
     every = {name: chosen.cadences[name] for name in chosen.sets}
-    options = {"valid_sets_every": every, "valid_sets_metrics": metrics}
-    return {option: value for option, value in options.items() if value}
+    return {"valid_sets_every": every} if every else {}
 
 
 def record(built: Built, train: Loader, code: Gathering) -> Record:

@@ -71,9 +71,8 @@ def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -
     for option in run.unrecorded:
         if option.startswith("metrics."):
             log.warning("%s is not measured: %s", option, run.unrecorded[option])
-    by_name = configured_learner.measured(run.config.metrics, data.offered)
-    metrics = configured_learner.metrics_of(part, by_name, run.config.valid_sets_metrics)
-    details, tally = Details(), Tally(metrics)
+    metrics = configured_learner.measured(run.config.metrics, data.offered)
+    details, tally = Details(), Tally([*metrics.values()])
     loader = DataLoader(dataset, batcher, batch_size=run.batch_size, device=run.device)
     precision.apply()
     randomness.start_stream(run.config.seed, part)  # for networks that sample, such as a GAN
