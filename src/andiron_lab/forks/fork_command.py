@@ -16,7 +16,7 @@ from andiron.shell.training.resume_arguments import Inherited
 
 
 def run(task: Task, conf_dir: Path, arguments: list[str], values: dict[str, Any]) -> None:
-    """Calls `task` for a fork, or for each of a sweep; `values` are those of the arguments.
+    """Calls `task` for a fork, or for each of a sweep; `values` are the options of `arguments`.
 
     Raises: as `composition.run`; RunFolderError if there is no such run or checkpoint.
     """

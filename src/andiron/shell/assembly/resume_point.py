@@ -51,14 +51,11 @@ def of_run(checkpoints: Store, name: str, run: str | None) -> Saved:
 def check(config: Train, built: Components, saved: Checkpoint, changes: Changes) -> None:
     """Refuses a checkpoint from which the run cannot resume as configured.
 
-    Raises: DataError if its counters are beyond the data; ConfigError if it is beyond the
-    configured end, or if the learning rate depends on a number of updates that the changes alter.
+    Raises: ConfigError if it is beyond the configured end, or if the learning rate depends on a
+    number of updates that the changes alter.
     """
-    file = saved.place(contents.STATE)
-    before = saved.state.get("batch_size", config.batch_size)
-    is_other = "batch_size" in changes or before != config.batch_size
-    _check_place(saved.state, file, built, has_other_batches=is_other)
     _check_length(config, saved.state)
+    before = saved.state.get("batch_size", config.batch_size)
     seen = saved.state["epoch"] * built.train.num_items + saved.state["batch"] * before
     _check_later(changes, seen)
     _check_horizon(config, built, changes)
@@ -85,20 +82,6 @@ def resume(
     stop = learner.early_stopping.decision
     if stop:
         log.warning("the run stopped early: %s; change early_stopping to train on", stop.reason)
-
-
-def _check_place(
-    state: Mapping[str, Any], file: str, built: Components, *, has_other_batches: bool
-) -> None:
-    """Refuses counters beyond the data: the epoch would never end."""
-    batches, items = len(built.train), built.train.num_items
-    if state["batch"] > batches and not has_other_batches:
-        allowed = f"at most {batches}, the batches of an epoch"
-        raise state_format.wrong(file, "batch", state["batch"], allowed)
-    most = 2 * items * (state["epoch"] + 1)  # a resume with other batches may see samples again
-    if state["updates"] > most:
-        allowed = f"at most {most} after {state['epoch']} epochs of {items} samples"
-        raise state_format.wrong(file, "updates", state["updates"], allowed)
 
 
 def _check_later(changes: Changes, seen: int) -> None:

@@ -1,4 +1,4 @@
-"""What an option needs of the lab, the package that may be missing."""
+"""Modules of the lab, a package that may be missing, for the options that need them."""
 
 from typing import Any
 
