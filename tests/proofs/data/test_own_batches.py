@@ -18,7 +18,6 @@ from PIL import Image
 from stops_at import stopping
 
 import andiron
-from andiron.shell.assembly import adapters
 from andiron.shell.training import train
 from andiron.wings.trained.evaluating import evaluate
 from andiron.wings.trained.exports import export
@@ -157,7 +156,7 @@ LORA = (
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("project", ["bert"], indirect=True)
 def test_adapters_of_bert_thaw_resume_merge_and_load_in_peft(project):
-    peft = pytest.importorskip("peft")
+    peft, adapters = map(pytest.importorskip, ("peft", "andiron_lab.adapters"))
     assert trained(project, "whole", *LORA).code == 0
     with stopping(updates=3):  # before they thaw
         assert trained(project, "part", *LORA).code != 0

@@ -27,7 +27,6 @@ from andiron.options import LearnerOptions
 from andiron.plain import readable
 from andiron.schedules import Schedule
 from andiron.shell.assembly import (
-    adapters,
     devices,
     division,
     grouped_optimizer,
@@ -41,6 +40,7 @@ from andiron.shell.config import trust
 from andiron.shell.config.leaves import leaves
 from andiron.shell.config.schema import SETS, Train
 from andiron.shell.config.trust import Trust
+from andiron.shell.run import lab_options
 
 log = logging.getLogger("andiron")
 CHOOSING = {f"andiron.data.{name}" for name in ("balanced", "kfold", "partial")}
@@ -140,7 +140,8 @@ def _built(
     started = {}
     if weights is not None:
         started = {"start_from": start_from.load(config, weights, model, splits.facts)}
-    adapters.add(config, model, size_limit)
+    if adapters := lab_options.adapters(config.param_groups):
+        adapters.add(config, model, size_limit)
     if config.strategy == "fsdp":
         division.shard(model, splits, config, world)
     model = model.to(device)

@@ -19,10 +19,11 @@ from andiron.optim.owners.match_rules import Rule
 from andiron.optim.owners.ownership import BASE
 from andiron.optim.transformations import Transformation
 from andiron.schedules import Schedule
-from andiron.shell.assembly import adapters, targets
+from andiron.shell.assembly import targets
 from andiron.shell.config import rules
 from andiron.shell.config.schema import Train
 from andiron.shell.config.signatures import shipped
+from andiron.shell.run import lab_options
 
 log = logging.getLogger("andiron")
 SHOWN = ("clip", "gradients", "every", "frozen", "statistics", "adapter")  # in param_groups.json
@@ -39,6 +40,7 @@ def build(
     """
     expanded = _expand_rules(config.param_groups or {}, model)
     nodes = targets.in_updates(expanded, lengths["updates_per_epoch"])
+    adapters = lab_options.adapters(nodes)
     with targets.refusals_named("param_groups"):
         rules_by_name = {
             name: Rule(adapters.claim(name)) if node.get("adapter")

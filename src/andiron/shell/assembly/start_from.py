@@ -10,6 +10,7 @@ import logging
 import re
 import shlex
 from collections.abc import Collection, Mapping
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,13 +26,13 @@ from andiron.plain import wings
 from andiron.plain.readable import joined
 from andiron.run_folder import RunFolder
 from andiron.serialization import matching
-from andiron.shell.assembly import adapters, configured_store
+from andiron.shell.assembly import configured_store
 from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.config import project, trust
 from andiron.shell.config.quoting import quoted
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
-from andiron.shell.run import named_folder, run_record
+from andiron.shell.run import lab_options, named_folder, run_record
 
 SIDES = ("only the model has", "only the file has", "both have, in other shapes,")
 MOST_NAMES = 24  # of inputs or classes in a message
@@ -55,7 +56,9 @@ def load(
     _check_unchanged(path)
     record, checksums = serialization.read_weights(shards, serialization.most_numbers(model))
     limit = SizeLimit.of(record.tensors, path.name)
-    with adapters.merged(_as_adapted(config, path), model, limit):
+    adapted = _as_adapted(config, path)
+    adapters = lab_options.adapters(adapted.param_groups)
+    with adapters.merged(adapted, model, limit) if adapters else nullcontext():
         try:
             matched = serialization.load_record(
                 model,

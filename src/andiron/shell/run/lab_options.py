@@ -1,5 +1,6 @@
 """Modules of the lab, a package that may be missing, for the options that need them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from andiron import errors
@@ -14,6 +15,13 @@ def module(name: str, option: str) -> Any:
     if (part := wings.optional(f"{wings.LAB}.{name}")) is None:
         raise errors.ConfigError([wings.missing_lab(option)])
     return part
+
+
+def adapters(param_groups: Mapping[str, Any] | None) -> Any:
+    """The lab's adapters of layers if a rule has one, else None."""
+    rules = (param_groups or {}).items()
+    named = [name for name, rule in rules if rule.get("adapter") is not None]
+    return module("adapters", f"param_groups.{named[0]}.adapter") if named else None
 
 
 def forks() -> Any:

@@ -15,13 +15,13 @@ from andiron.models import zoo
 from andiron.plain.states import State
 from andiron.protocols import ValidStep
 from andiron.run_folder import RunFolder
-from andiron.shell.assembly import adapters, components, devices, network, target_kinds
+from andiron.shell.assembly import components, devices, network, target_kinds
 from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.config import from_python, project, trust as trusted_names
 from andiron.shell.config.from_python import Unrecorded
 from andiron.shell.config.schema import FROM_PYTHON, Train
 from andiron.shell.config.trust import Trust
-from andiron.shell.run import named_folder, run_record, status
+from andiron.shell.run import lab_options, named_folder, run_record, status
 from andiron.wings.trained import chosen_weights, recorded_data
 from andiron.wings.trained.trained_run import Run
 
@@ -63,7 +63,8 @@ def load(
         try:
             if unrecorded is None and model is None:
                 task = network.model(buildable, data, size_limit)
-                adapters.add(buildable, task, size_limit)
+                if adapters := lab_options.adapters(buildable.param_groups):
+                    adapters.add(buildable, task, size_limit)
             elif isinstance(model, ValidStep):
                 task = model
             else:

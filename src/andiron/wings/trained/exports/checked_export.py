@@ -12,10 +12,11 @@ from andiron.data import RawBatch, structures
 from andiron.data.dataset import Batcher
 from andiron.data.splitting.described import Described
 from andiron.disk import files
-from andiron.shell.assembly import adapters
+from andiron.plain import wings
+from andiron.shell.run import lab_options
 from andiron.tasks import Adversarial, LanguageModel
 from andiron.tasks.criterion import Supervised
-from andiron.wings.trained.exports import adapter_files, programs
+from andiron.wings.trained.exports import programs
 from andiron.wings.trained.exports.model_card import Card
 from andiron.wings.trained.exports.output_agreement import Agreement, Program, measured
 
@@ -60,7 +61,7 @@ def export(
         exported_inputs, module = raw, Preprocessed(described.batcher, model).eval()
     axes = _axes(model, described)
     expected = _outputs(model, _batches(inputs, axes))
-    if kind != "adapter":
+    if kind != "adapter" and (adapters := wings.optional(f"{wings.LAB}.adapters")):
         adapters.merge(model)
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -160,7 +161,7 @@ def _write_program(
     if kind == "safetensors":
         return _write_weights(module, path)
     if kind == "adapter":
-        return adapter_files.write(module, path)
+        return lab_options.module("adapters.adapter_files", "--format adapter").write(module, path)
     write = programs.torch_program if kind == "torch" else programs.onnx_program
     example = torch.cat([inputs] * TRACED)[:TRACED]  # there may be one sample only
     return write(module, example, axes, path)

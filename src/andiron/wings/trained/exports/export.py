@@ -32,15 +32,17 @@ def export(options: argparse.Namespace) -> None:
     named_output.check_folder(output, is_inside_allowed=options.inside_run, hint=hint)
     _check_target(output, kind)
     run = run_arguments.loaded(options)
-    from andiron.shell.run import provenance, run_record  # torch, only once the run is found
-    from andiron.wings.trained.exports import adapter_files, checked_export
+    # torch, only once the run is found
+    from andiron.shell.run import lab_options, provenance, run_record
+    from andiron.wings.trained.exports import checked_export
     from andiron.wings.trained.exports.model_card import Card
 
     card = Card(run.model, run.weights, run.preprocessing, run.config, run.summary,
                 provenance.read(run.folder))  # fmt: skip
     if kind == "adapter":
         groups = run_record.read_json(run.folder, run.folder.param_groups)
-        adapter_files.mark_trained(run.model, groups)
+        files = lab_options.module("adapters.adapter_files", "--format adapter")
+        files.mark_trained(run.model, groups)
     test = run.data.test
     stored = test.__getitems__(range(min(SAMPLES, len(test))))
     path = output / FORMATS[kind]

@@ -12,10 +12,10 @@ from peft import PeftModel  # noqa: E402
 import andiron  # noqa: E402
 from andiron import serialization  # noqa: E402
 from andiron.models import MLP  # noqa: E402
-from andiron.shell.assembly import adapters  # noqa: E402
 from andiron.shell.training import train  # noqa: E402
 from andiron.wings.trained import evaluate  # noqa: E402
-from andiron.wings.trained.exports import adapter_files, export  # noqa: E402
+from andiron.wings.trained.exports import export  # noqa: E402
+from andiron_lab.adapters import adapter_files, low_rank as adapters  # noqa: E402
 from in_process import called  # noqa: E402
 
 LORA = "+param_groups.lora={match:{module:Linear,name:'layers.[13]'},adapter:{rank:4,alpha:8}}"

@@ -10,9 +10,9 @@ from torch import nn
 
 from andiron import errors, serialization
 from andiron.serialization.weight_files import ADAPTER
-from andiron.shell.assembly import adapters
 from andiron.tasks.criterion import Supervised
 from andiron.wings.trained.exports.output_agreement import Program
+from andiron_lab.adapters import low_rank
 
 
 def mark_trained(model: nn.Module, groups: Mapping[str, Any]) -> None:
@@ -35,7 +35,7 @@ def write(model: nn.Module, path: Path) -> Program:
     Raises: DataError for a model without adapters, or with adapters of several rules.
     """
     network = model.network if isinstance(model, Supervised) else model
-    layers = adapters.adapted(network)
+    layers = low_rank.adapted(network)
     groups = {group for layer in layers.values() for group in layer.active_adapters}
     if len(groups) != 1:
         has = f"adapters of {', '.join(sorted(groups))}, and a file has one" if groups else "none"
