@@ -226,14 +226,6 @@ class Sessions(Protocol):
 
 
 @runtime_checkable
-class ShowsPages(Protocol):
-    """A writer that shows pages of text about the whole run."""
-
-    def show_page(self, name: str, markdown: str, updates: int) -> None:
-        """Shows a page as it is after `updates`."""
-
-
-@runtime_checkable
 class ShowsModel(Protocol):
     """A writer that shows the model itself, if configured to: else it calls nothing."""
 

@@ -211,19 +211,13 @@ class Learner(AbstractContextManager["Learner"]):
         return content | ({"observers": observers.summary()} if observers else {})
 
     def write_results(self, class_names: Sequence[str] | None = None) -> None:
-        """Writes the summary and all weights to the run's folder; shows and logs the summary.
+        """Writes the summary and all weights to the run's folder; shows the summary.
 
         Raises: RunFolderError if a file cannot be written.
         """
-
-        def show(results: dict[str, Any]) -> None:
-            self.metric_log.show(results)
-            page = summary.as_markdown(results)
-            self.metric_log.writers.show_page("summary", page, self.updates)
-
         worst_classes = self.metric_log.answers.worst(class_names)
         content = {**self.summary(), "worst_classes": worst_classes}
-        self._host.write_results(content, show, self.exports())
+        self._host.write_results(content, self.metric_log.show, self.exports())
 
     def wait(self) -> None:
         """Waits until everything saved is written, or cannot be."""

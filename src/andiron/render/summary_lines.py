@@ -1,6 +1,6 @@
-"""The content of a run's summary, which the terminal, a notebook and TensorBoard lay out."""
+"""The content of a run's summary, which the terminal and a notebook lay out."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from andiron.plain.readable import duration, number
@@ -19,8 +19,8 @@ class SummaryLines(NamedTuple):
     place: str  # how long the run trained, and its folder, if any
 
 
-def content(summary: Mapping[str, Any], value: Callable[[float], str] = number) -> SummaryLines:
-    """The title, metrics with each `value` as text, worst classes and further lines."""
+def content(summary: Mapping[str, Any]) -> SummaryLines:
+    """The title, metrics, worst classes and further lines."""
     size = f"{summary['num_parameters']:,} parameters, {summary['updates']:,} updates"
     weights = "; ".join(
         f"{'tested' if split == 'test' else split} weights: {name}"
@@ -36,33 +36,31 @@ def content(summary: Mapping[str, Any], value: Callable[[float], str] = number) 
         place += f"; everything about the run is in\n  {summary['run_dir']}"
     return SummaryLines(
         f"{summary['model']}, {size}",
-        _metric_rows(summary["metrics"], value),
+        _metric_rows(summary["metrics"]),
         [_class_row(scores) for scores in summary.get("worst_classes") or ()],
         [*filter(None, [weights]), *changes, *observers],
         place,
     )
 
 
-def _metric_rows(
-    rows: list[dict[str, Any]], value: Callable[[float], str]
-) -> list[list[str]]:
+def _metric_rows(rows: list[dict[str, Any]]) -> list[list[str]]:
     """Without parts such as recall/cat, unless their metric has nothing but parts.
 
     A metric without a best value has a dash.
     """
     whole = {(row["split"], row["metric"]) for row in rows}
     return [
-        [row["split"], row["metric"], *_best(row, value), value(row["last"])]
+        [row["split"], row["metric"], *_best(row), number(row["last"])]
         for row in rows
         if "/" not in row["metric"]
         or (row["split"], row["metric"].partition("/")[0]) not in whole
     ]  # fmt: skip
 
 
-def _best(row: Mapping[str, Any], value: Callable[[float], str]) -> list[str]:
+def _best(row: Mapping[str, Any]) -> list[str]:
     """The best value and its epoch."""
     is_known = row["best"] == row["best"]  # NaN is not equal to itself
-    return [value(row["best"]), str(row["epoch_of_best"])] if is_known else ["-", "-"]
+    return [number(row["best"]), str(row["epoch_of_best"])] if is_known else ["-", "-"]
 
 
 def _class_row(scores: Mapping[str, Any]) -> list[str]:

@@ -34,7 +34,6 @@ from andiron.protocols import (
     Rewinds,
     Sessions,
     ShowsModel,
-    ShowsPages,
     Writer,
 )
 
@@ -107,10 +106,6 @@ class Writers:
             yield
         finally:
             self._writers = writers
-
-    def show_page(self, name: str, markdown: str, updates: int) -> None:
-        """Passes a page about the whole run to the writers that show it."""
-        self._call_writers(ShowsPages, "show_page", name, markdown, updates)
 
     def show_graph(self, traced: Callable[[], Sequence[Operation]]) -> None:
         """Passes the model's graph to the writers that show it."""

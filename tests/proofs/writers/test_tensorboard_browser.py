@@ -158,7 +158,7 @@ def curves_of_weights(tabs):
 
 def texts(tabs):
     tabs.show("text")
-    for page in ("config", "param_groups", "provenance", "summary"):
+    for page in ("config", "param_groups", "provenance"):
         tabs.page.locator("tf-category-paginated-view", has_text=page).first.wait_for()
     tabs.page.get_by_text('"_target_": "andiron.data.digits"').first.wait_for()
 

@@ -186,7 +186,7 @@ def test_the_text_tab_has_the_pages_of_every_run(address):
     pages = until(
         lambda: (result := ask(address, "data/plugin/text/tags")) and len(result) == 4 and result
     )
-    names = "config", "param_groups", "provenance", "summary"
+    names = "config", "param_groups", "provenance"
     expected = {f"{name}/text_summary" for name in names}
     assert {run: set(tags) for run, tags in pages.items()} == {
         f"{job}/tensorboard": expected for job in JOBS

@@ -7,9 +7,7 @@ from typing import Any
 from torch import nn
 
 from andiron.learner.metric_log import MetricLog
-from andiron.plain.markdown import table
 from andiron.protocols import network_of
-from andiron.render import summary_lines
 
 
 def summarise(
@@ -59,11 +57,3 @@ def _measured_weights(
     tested = "last" if tested_epoch is None else f"best, of epoch {tested_epoch}{average}"
     averages = {split: f"average {split.partition('-')[2]}" for split in splits if "-" in split}
     return ({"test": tested} if "test" in splits else {}) | averages
-
-
-def as_markdown(summary: Mapping[str, object]) -> str:
-    """The summary's content in Markdown, with exact values."""
-    written = summary_lines.content(summary, str)
-    classes = [table(summary_lines.CLASSES, written.classes)] if written.classes else []
-    metrics = table(summary_lines.METRICS, written.metrics)
-    return "\n\n".join([written.title, metrics, *written.lines, *classes, written.place])

@@ -97,10 +97,6 @@ class TensorBoardWriter:
         for tag, markdown in texts.items():
             self._root.append(event_file.text(tag, markdown))
 
-    def show_page(self, name: str, markdown: str, updates: int) -> None:
-        """Writes a page of the Text tab."""
-        self._root.append(event_file.text(name, markdown, updates))
-
     def show_graph(self, traced: Callable[[], Sequence[Operation]]) -> None:
         """Writes the model's graph for the Graphs tab."""
         if self._has_graph:
