@@ -39,7 +39,9 @@ def test_blocks_are_the_items_of_lists_of_one_class():
 
 @pytest.mark.parametrize("name", sorted(WRONG_WITH_PARTS) + ["adamw", "lion", "lamb"])
 def test_every_optimizer_that_parts_would_make_wrong_is_refused_by_name(conf, name):
-    target = yaml.safe_load((conf / "optimizer" / f"{name}.yaml").read_text())["optimizer"]
+    places = conf, conf.parent / "src" / "andiron_lab" / "conf"
+    (file,) = (path for place in places for path in place.glob(f"optimizer/{name}.yaml"))
+    target = yaml.safe_load(file.read_text())["optimizer"]
     module, _, kind = target["_target_"].rpartition(".")
     model = nn.Linear(2, 2, bias=False)
     options = {"lr": 0.1} if "pytorch_optimizer" in module else {}
