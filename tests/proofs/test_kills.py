@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("preloaded_processes")
 
 SCRIPT = ROOT / "scripts" / "kill_test.py"
 LONG = (
-    "model.hidden=[32]", "batch_size=20", "num_epochs=25", "checkpoint.every=1",
+    "model.hidden=[32]", "batch_size=20", "num_epochs=16", "checkpoint.every=1", "log_every=10",
     "device=cpu", "render=plain",
 )  # fmt: skip
 SHORT = (
@@ -134,8 +134,7 @@ def test_state_that_a_run_loses_is_reported_and_its_folder_kept(parts):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "restart", "code"), [
-    ("SIGINT", "by_hand", 130), ("SIGTERM", "by_hand", 143), ("SIGUSR1", "by_hand", 138),
-    ("SIGTERM", "requeued", 75), ("SIGUSR1", "requeued", 75),
+    ("SIGINT", "by_hand", 130), ("SIGUSR1", "by_hand", 138), ("SIGTERM", "requeued", 75),
 ])  # fmt: skip
 def test_a_run_stopped_by_a_signal_resumes_exactly(tmp_path, straight, name, restart, code):
     run_dir = tmp_path / "run"
@@ -159,11 +158,13 @@ def test_a_run_stopped_by_a_signal_resumes_exactly(tmp_path, straight, name, res
 
 
 @pytest.mark.slow
-def test_a_first_signal_finishes_the_update_and_saves_it(parts):
+def test_any_number_of_sigterms_finishes_the_update_and_saves_it(parts):
     with held(parts) as process:
         process.process.send_signal(signal.SIGTERM)
         process.until(lambda: "SIGTERM" in process.errors)
-        time.sleep(0.5)
+        for _ in range(2):
+            process.process.send_signal(signal.SIGTERM)
+            time.sleep(0.2)
         assert not process.has_ended
         (parts / "hold").unlink()
         assert process.end() == 143
@@ -191,18 +192,6 @@ def test_a_second_ctrl_c_ends_the_run_at_once_and_it_resumes_exactly(parts):
     (parts / "hold").unlink()
     trained(parts, "resume=run", "trust=[parts]")
     assert bit_comparison.compare(parts / "straight", run_dir) == []
-
-
-@pytest.mark.slow
-def test_a_second_sigterm_changes_nothing(parts):
-    with held(parts) as process:
-        for _ in range(3):
-            process.process.send_signal(signal.SIGTERM)
-            time.sleep(0.1)
-        (parts / "hold").unlink()
-        assert process.end() == 143
-
-    assert updates_saved(parts / "run")[-1] == 4
 
 
 @pytest.mark.slow
