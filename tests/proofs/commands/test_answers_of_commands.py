@@ -15,7 +15,6 @@ from tokenizers import models
 from in_process import called
 
 from andiron import __main__
-from proofs import ten_tasks
 from runs_made import TEXT
 
 pytestmark = pytest.mark.usefixtures("preloaded_processes")
@@ -24,7 +23,7 @@ COMMANDS = __main__.COMMANDS | __main__.others()
 SCHEMAS = ROOT / "conf" / "answers"
 SMALL = ("model.hidden=[8]", "num_epochs=1")
 OUT = ("--output", "out")
-SUCCESSES = {  # beside those of proofs/ten_tasks.py
+SUCCESSES = {
     "train": ["-m", *SMALL, "seed=1,2", "hydra.sweep.dir=sweep"],
     "check": [*SMALL],
     "plan": [*SMALL, "hydra.run.dir=planned"],
@@ -253,19 +252,3 @@ def test_the_guide_names_each_command_and_stands_in_new_projects():
     assert len(guide.splitlines()) < 150
     assert guide == called(__main__.main, "--help").output
     assert [name for name in COMMANDS if f"`andiron {name}" not in guide] == []
-
-
-def test_ten_tasks_are_done_by_a_program_that_reads_answers(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
-
-    def run(*arguments):
-        return answered(tmp_path, *arguments)
-
-    done = ten_tasks.tasks(run, tmp_path)
-
-    assert done["mend"][:3] == ["lr=0.01", "optimizer=adam", "batch_size=1"]
-    assert done["check"] == ([["options", "data", "model"], ["options"]], True)
-    assert (done["sweep"], done["best"], done["resume"]) == (["done"] * 4, True, 2)
-    assert done["kill and resume"] == ("killed", "done", 4) and done["fork"] == ("done", 3)
-    assert done["compare"] == (2, [0.001, 0.0001]) and done["export"]
