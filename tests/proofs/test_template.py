@@ -143,6 +143,11 @@ def test_it_sweeps_and_searches(trained):
     weights = "model.safetensors"
     assert Path("again", weights).read_bytes() == (best / weights).read_bytes()
 
+    trained(f"resume={best}", "num_epochs=2")  # and no search again
+    assert json.loads((best / "status.json").read_text())["status"] == "done"
+    assert json.loads((best / "config.json").read_text())["num_epochs"] == 2
+    assert len(trained(f"fork_from={best}", "num_epochs=3")) == 3
+
 
 @pytest.mark.slow
 def test_a_variable_is_swept_shown_by_diff_and_restored(trained, tmp_path):

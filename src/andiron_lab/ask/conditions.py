@@ -22,6 +22,7 @@ from andiron.disk import files
 from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers, command_line, process
 from andiron.shell.config import composition, diagnosis, project, quoting
+from andiron.shell.config.flags import ONE_RUN
 from andiron.shell.run import code_origin, hydra_overrides, resume_policy, run_record
 from andiron.shell.training.resume_arguments import Inherited
 from andiron_lab.ask import scratch
@@ -59,7 +60,7 @@ class Side:
         given = hydra_overrides.recorded(folder, conf_dirs, OF_A_PROJECT)
         check = Inherited(before, given, [*self.overrides], trusted)
         with scratch.folder() as made:
-            arguments = [*check.overrides(), quoting.override("hydra.run.dir", made)]
+            arguments = [*check.overrides(), quoting.override("hydra.run.dir", made), ONE_RUN]
             composition.run(lambda *run: changed.append(run[0]), conf_dir, arguments, check=check)
         changes = resume_policy.changes(before, asdict(changed[0]))
         trusted = trusted.with_config(resume_policy.applied({}, changes))  # the user's own words

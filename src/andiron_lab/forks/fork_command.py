@@ -9,6 +9,7 @@ from omegaconf import DictConfig
 from andiron.shell.config import arguments as command_arguments, composition, diagnosis
 from andiron.shell.config import quoting, schema, trust
 from andiron.shell.config.composition import Task
+from andiron.shell.config.flags import ONE_RUN
 from andiron.shell.config.schema import Train
 from andiron.shell.run import hydra_overrides, resume_policy
 from andiron.shell.training import resume_arguments
@@ -33,7 +34,8 @@ def run(task: Task, conf_dir: Path, arguments: list[str], values: dict[str, Any]
     own = hydra_overrides.without(given, "fork_from")
     own.append(quoting.override("fork_from", point.text))
     check = Forked(Inherited(asdict(point.parent), recorded, own, trusted))
-    overrides = [*check.inherited.overrides(), *flags]
+    one = [] if command_arguments.parsed(flags).multirun else [ONE_RUN]
+    overrides = [*check.inherited.overrides(), *one, *flags]
     composition.run(task, conf_dir, overrides, check=check)
 
 

@@ -42,6 +42,20 @@ def test_a_file_of_conf_can_set_hydra_mode_and_sweep(here):
     (conf / "train.yaml").write_text(options + line.replace("hydra:", MODE))
 
     assert rates(conf, "hydra/launcher=basic") == [0.1, 0.2]
+    assert rates(conf, "hydra/launcher=basic", "jobs=2") == [0.1, 0.2]
+    assert rates(conf, "hydra.mode=RUN", "lr=0.5") == [0.5]
+
+
+def test_options_of_a_sweep_are_refused_for_a_single_run(here):
+    conf = shutil.copytree(ROOT / "conf", here / "conf")
+    options, line, _ = (conf / "train.yaml").read_text().partition("\nhydra:")
+    node = MODE.replace("mode: MULTIRUN, ", "")
+    (conf / "train.yaml").write_text(options + line.replace("hydra:", node))
+    with pytest.raises(errors.ConfigError) as caught:
+        rates(conf, "jobs=2")
+    why = "applies to sweeps only; add -m, or hydra.mode=RUN for one run"
+    assert caught.value.problems == (f"jobs=...: {why}", f"hydra.sweeper.params=...: {why}")
+    assert rates(conf, "hydra.mode=RUN", "lr=0.5") == rates(conf, "lr=0.5") == [0.5]
 
 
 CHOICES = {

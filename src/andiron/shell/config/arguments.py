@@ -21,7 +21,7 @@ from andiron.errors import Problem
 from andiron.disk import files
 from andiron.plain import wings
 from andiron.shell.config.misplaced import current_name
-from andiron.shell.config.schema import APART, NAMED_GROUPS, NODE_GROUPS, OF_A_SWEEP, Train
+from andiron.shell.config.schema import APART, NAMED_GROUPS, NODE_GROUPS, Train
 from andiron.shell.config.violations import fields_of
 
 FOLDERS = ("hydra.run.dir", "hydra.sweep.dir")
@@ -131,9 +131,6 @@ def check(arguments: list[str]) -> None:
     names = [str(override.key_or_group) for override in overrides]
     if {"sweep_name", "hydra.sweep.dir"} <= {*names}:
         problems += ["sweep_name and hydra.sweep.dir: both name the sweep's folder; leave one out"]
-    if not options.multirun:
-        reason = "applies to sweeps only; add -m, or leave it out"
-        problems += [f"{name}=...: {reason}" for name in OF_A_SWEEP if name in names]
     if problems:
         raise errors.ConfigError(problems)
     if OPTUNA in options.overrides and (package := wings.optional(SEARCH)):

@@ -24,7 +24,7 @@ from andiron import errors, ranges
 from andiron.shell.config import (
     arguments as command_arguments, diagnosis, resolution, schema, search_path,
 )  # fmt: skip
-from andiron.shell.config.flags import SWEEPS
+from andiron.shell.config.flags import ONE_RUN, SWEEPS
 from andiron.shell.config.signatures import signature
 from andiron.shell.config.trust import Trust
 
@@ -144,13 +144,14 @@ class Composed:
 
         Raises: SweepError, in a sweep only: Hydra would print the error of a single run.
         """
-        sys.argv = self.command
+        given, sys.argv = sys.argv, self.command
         runtime = OmegaConf.to_container(HydraConfig.get().runtime, resolve=False)
         run_dir = Path(runtime["output_dir"])  # type: ignore[call-overload, index]  # may hold ${
         try:
             try:
                 with _remove_if_empty(run_dir), errors.exits_refused():
                     _check_logging()
+                    _check_mode(given)
                     return self.task(self.check(config), run_dir, _hydra_record(config))
             except errors.Interrupted as error:
                 # the launcher's handler may queue the job again, or raise why it cannot
@@ -180,6 +181,23 @@ def _check_logging() -> None:
         choice = f"hydra/job_logging={own.runtime.choices['hydra/job_logging']}"
         why = "writes a file into the run folder, where experiment.log has all that is logged"
         raise errors.ConfigError([f"{choice}: {why}; give hydra/job_logging=stdout, or none"])
+
+
+def _check_mode(arguments: list[str]) -> None:
+    """Refuses options of a sweep, also options to search, for a single run without ONE_RUN.
+
+    Raises: ConfigError.
+    """
+    own = HydraConfig.get()
+    if own.mode is RunMode.MULTIRUN or ONE_RUN in arguments:
+        return
+    given = {text.partition("=")[0] for text in own.overrides.task}
+    names = [name for name in schema.OF_A_SWEEP if name in given]
+    if not {*(own.sweeper.get("params") or ())} <= given:  # else it is one job of a search again
+        names.append("hydra.sweeper.params")
+    if names:
+        why = f"applies to sweeps only; add -m, or {ONE_RUN} for one run"
+        raise errors.ConfigError([f"{name}=...: {why}" for name in names])
 
 
 def register_resolvers() -> None:

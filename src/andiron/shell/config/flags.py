@@ -7,6 +7,7 @@
 from collections.abc import Sequence
 
 SWEEPS = {"-m", "--multirun"}
+ONE_RUN = "hydra.mode=RUN"  # whatever a chosen file says
 PRINTING = ("-h", "-c", "-i", "-sc", "--help", "--hydra-help", "--version", "--cfg", "--info",
             "--shell-completion")  # fmt: skip
 

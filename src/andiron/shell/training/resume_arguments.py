@@ -26,6 +26,7 @@ from andiron.shell.config import (
     trust,
 )
 from andiron.shell.config.composition import Check
+from andiron.shell.config.flags import ONE_RUN
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
 from andiron.shell.run import (
@@ -80,7 +81,7 @@ def _resume(
     run_dir = quoting.override("hydra.run.dir", folder.path)
     recorded = hydra_overrides.recorded(folder, conf_dirs, remedy)
     check = Inherited(asdict(config), recorded, overrides, trusted)
-    composition.run(task, conf_dir, [*check.overrides(), run_dir, *flags], check=check)
+    composition.run(task, conf_dir, [*check.overrides(), run_dir, ONE_RUN, *flags], check=check)
 
 
 def check_mirror(record: Train, values: dict[str, Any]) -> None:

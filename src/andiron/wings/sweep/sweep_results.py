@@ -19,6 +19,7 @@ from andiron.plain import readable
 from andiron.plain.plain_values import as_text
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
+from andiron.shell.config.flags import ONE_RUN
 from andiron.wings.runs import run_list, run_reader, run_values, seed_groups
 from andiron.wings.runs.seed_groups import Row
 from andiron.wings.sweep import ledger, shares
@@ -173,6 +174,6 @@ def command_of(job: Job, sweep: Any) -> str:
     with suppress(errors.ConfigError):  # a damaged ledger
         flags = command_arguments.of_the_configuration(arguments)
         if not command_arguments.parsed(arguments).multirun:  # a chosen file made it a sweep
-            flags.append("hydra.mode=RUN")
+            flags.append(ONE_RUN)
     line = f"{threads}{shlex.join([*start, *job.overrides, *flags])}"
     return readable.printable(line.replace("\n", "\\n"))
