@@ -158,28 +158,6 @@ class GroupedOptimizer:
             self.waiting -= over
             self._freeze(self._frozen - over)
 
-    def freeze(self, *names: str) -> None:
-        """Stops training these groups; their optimizers' state is kept, no gradient is computed.
-
-        Raises: KeyError for an unknown group.
-        """
-        self._freeze(self._frozen | self._checked_names(names))
-
-    def unfreeze(self, *names: str) -> None:
-        """Trains these groups again.
-
-        Raises: KeyError for an unknown group; OwnershipError for one without an optimizer.
-        """
-        thawed = self._checked_names(names)
-        for name in names:
-            if self.groups[name].optimizer is None:
-                raise errors.OwnershipError(
-                    f"group {name!r} is frozen for the whole run and has no optimizer: its "
-                    f"parameters {', '.join(self.groups[name].parameters)} would have no owner; "
-                    "give it `frozen: <updates>` instead of `frozen: true`"
-                )
-        self._freeze(self._frozen - thawed)
-
     def prove(self) -> None:
         """Checks that every trained parameter has exactly one owner.
 
@@ -276,9 +254,3 @@ class GroupedOptimizer:
         still = [group.parameters for group in groups if not group.trains_statistics]
         self.frozen_modules.choose({t for parameters in still for t in parameters.values()})
         self.prove()
-
-    def _checked_names(self, names: Iterable[str]) -> set[str]:
-        for name in names:
-            if name not in self.groups:
-                raise KeyError(f"no group is named {name!r}; available: {', '.join(self.groups)}")
-        return {*names}

@@ -108,7 +108,7 @@ class PastSessions:
         if updates not in self.saved:
             return None
         run = run_record.identity(self._folder)
-        return resume_point.of_run(self.store, self.saved[updates], run)
+        return fork_point.of_run(self.store, self.saved[updates], run)
 
     @cached_property
     def _reasons(self) -> dict[str, str]:

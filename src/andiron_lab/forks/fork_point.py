@@ -7,9 +7,11 @@ from typing import Any
 
 from andiron import errors
 from andiron.checkpoint import Store, contents, directory
+from andiron.checkpoint.on_disk import checkpoint_files, manifest
 from andiron.disk import checksums
 from andiron.distributed import World
 from andiron.learner import Learner
+from andiron.learner.extras import state_format
 from andiron.plain import readable
 from andiron.plain.plain_values import as_text
 from andiron.run_folder import RunFolder
@@ -109,8 +111,22 @@ def named(text: str, trusted: Trust) -> ForkPoint:
             f"latest, best or epoch:3; there are: {there or 'none'}; a run keeps more with "
             "checkpoint.last=20 or checkpoint.keep_every_updates=500"
         )
-    saved = resume_point.of_run(store, chosen[-1], run_record.identity(folder))
+    saved = of_run(store, chosen[-1], run_record.identity(folder))
     return ForkPoint(folder, parent, saved)
+
+
+def of_run(checkpoints: Store, name: str, run: str | None) -> resume_point.Saved:
+    """The checkpoint of that name, of this `run`.
+
+    Raises: DataError if it is damaged, or another run's.
+    """
+    path = checkpoints.fetch(name)
+    owner = manifest.read(path).run
+    if owner not in (None, run):
+        raise errors.DataError(f"{path}: is of another run, {owner}; use another checkpoint")
+    saved = checkpoint_files.load(path)
+    state_format.checked(saved.state, saved.place(contents.STATE))
+    return path, saved
 
 
 def _is_at(at: str, store: Store, name: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from andiron import errors
 from andiron.checkpoint import Checkpoint, Store, contents, directory, strategies
 from andiron.checkpoint.checkpointer import KEPT_WITH_IT
-from andiron.checkpoint.on_disk import checkpoint_files, manifest
+from andiron.checkpoint.on_disk import manifest
 from andiron.learner import Learner
 from andiron.learner.extras import state_format
 from andiron.options import LearnerOptions
@@ -32,20 +32,6 @@ def newest(checkpoints: Store, run: str | None = None) -> Saved:
     path, unchecked = directory.newest_whole(checkpoints, run)
     state = state_format.checked(unchecked.state, unchecked.place(contents.STATE))
     return path, dataclasses.replace(unchecked, state=state)
-
-
-def of_run(checkpoints: Store, name: str, run: str | None) -> Saved:
-    """The checkpoint of that name, of this `run`.
-
-    Raises: DataError if it is damaged, or another run's.
-    """
-    path = checkpoints.fetch(name)
-    owner = manifest.read(path).run
-    if owner not in (None, run):
-        raise errors.DataError(f"{path}: is of another run, {owner}; use another checkpoint")
-    saved = checkpoint_files.load(path)
-    state_format.checked(saved.state, saved.place(contents.STATE))
-    return path, saved
 
 
 def check(config: Train, built: Components, saved: Checkpoint, changes: Changes) -> None:
