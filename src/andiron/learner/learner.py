@@ -204,11 +204,9 @@ class Learner(AbstractContextManager["Learner"]):
         """Model, optimizers, length and time of the run; best and last value of every metric."""
         groups = group_table.param_groups(self.optimizer.groups, self.rates, self.updater.schedule)
         last, saver = self.updater.rates(max(self.updates - 1, 0)), self._saver
-        content = summary.summarise(
+        return summary.summarise(
             self.metric_log, self.model, groups, last, saver.tested_epoch, saver.tested_average
         )
-        observers = self._state.observers
-        return content | ({"observers": observers.summary()} if observers else {})
 
     def write_results(self, class_names: Sequence[str] | None = None) -> None:
         """Writes the summary and all weights to the run's folder; shows the summary.

@@ -26,10 +26,6 @@ def content(summary: Mapping[str, Any]) -> SummaryLines:
         f"{'tested' if split == 'test' else split} weights: {name}"
         for split, name in summary.get("weights", {}).items()
     )
-    observers = [
-        f"observer {name}: {observed['calls']:,} calls, {duration(observed['seconds'])}"
-        for name, observed in summary.get("observers", {}).items()
-    ]
     changes = [f"{name}: {text}" for name, text in summary.get("changes", {}).items()]
     place = f"trained in {duration(summary['seconds'])}"
     if "run_dir" in summary:
@@ -38,7 +34,7 @@ def content(summary: Mapping[str, Any]) -> SummaryLines:
         f"{summary['model']}, {size}",
         _metric_rows(summary["metrics"]),
         [_class_row(scores) for scores in summary.get("worst_classes") or ()],
-        [*filter(None, [weights]), *changes, *observers],
+        [*filter(None, [weights]), *changes],
         place,
     )
 

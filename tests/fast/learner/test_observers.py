@@ -153,12 +153,6 @@ def test_an_error_in_an_observer_ends_the_run_as_any_error_does(tmp_path):
         fitted(tmp_path, fails=Fails())
 
 
-def test_the_summary_has_the_calls_and_their_time(tmp_path):
-    observed = fitted(tmp_path, counts=Counts(3)).summary()["observers"]
-    assert observed["counts"]["calls"] == 4 + 2 and observed["counts"]["seconds"] >= 0
-    assert "observers" not in fitted(tmp_path / "without").summary()
-
-
 @pytest.mark.parametrize("slices", [None, 2])
 def test_an_end_that_one_process_asks_for_ends_all_at_the_same_update(tmp_path, slices):
     def trained(world):

@@ -141,13 +141,13 @@ def test_a_terminal_shows_all_of_a_summary():
     worst = {"class": "8", "samples": 35, "recall": 0.8, "taken_for": {"2": 5, "3": 2}}
     summary = {
         **SUMMARY, "weights": {"test": "last"}, "worst_classes": [worst],
-        "changes": {"lr": "0.1 until update 6"}, "observers": {"mine": {"calls": 5, "seconds": 3}},
+        "changes": {"lr": "0.1 until update 6"},
     }  # fmt: skip
     summary_table.show(summary, Console(file=file, width=100))
     content = summary_lines.content(summary)
     cells = [cell for row in content.metrics + content.classes for cell in row]
     shown = [content.title, *cells, *content.lines, *content.place.splitlines()]
-    assert len(content.lines) == 3
+    assert len(content.lines) == 2
     assert [text for text in shown if text not in file.getvalue()] == []
 
 

@@ -6,11 +6,12 @@
 ...
 ...     def after_update(self, learner, step):
 ...         self.updates += 1
->>> counts = Observers({"counts": Counts()})
+>>> counts = Counts()
+>>> observers = Observers({"counts": counts})
 >>> for updates in range(1, 6):
-...     _ = counts.show(None, Step("update", updates, 1, updates, {}), is_last=False)
->>> counts.calls
-{'counts': 2}
+...     _ = observers.show(None, Step("update", updates, 1, updates, {}), is_last=False)
+>>> counts.updates
+2
 """
 
 import time
@@ -59,7 +60,7 @@ METHODS = {"update": "after_update", "validation": "after_validation"}
 
 
 class Observers:
-    """Calls observers, and measures their time.
+    """Calls observers.
 
     `every` of an observer is when its `after_update` is called: 100 (updates), 1epochs or
     10minutes; by default after each update. With `state_dict` and `load_state_dict`, of plain
@@ -76,8 +77,6 @@ class Observers:
             name: Ticker(Cadence.of(getattr(observer, "every", 1)), clock)
             for name, observer in self._observers.items()
         }
-        self.seconds = dict.fromkeys(self._observers, 0.0)
-        self.calls = dict.fromkeys(self._observers, 0)
 
     def start(self, updates_per_epoch: int) -> None:
         """Resolves fractional epochs to updates."""
@@ -96,19 +95,9 @@ class Observers:
                 if not ticker.due(updates=step.updates, epochs=step.epoch if is_last else None):
                     continue
                 ticker.done(step.updates)
-            began = time.perf_counter()
             method(learner, step)
-            self.seconds[name] += time.perf_counter() - began
-            self.calls[name] += 1
             was_called = True
         return was_called
-
-    def summary(self) -> dict[str, Any]:
-        """The number of calls of each observer in this process, and their seconds."""
-        return {
-            name: {"calls": calls, "seconds": round(self.seconds[name], 3)}
-            for name, calls in self.calls.items()
-        }
 
     def state_dict(self) -> dict[str, Any]:
         """The states of the observers that have one, by name."""

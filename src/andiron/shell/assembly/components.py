@@ -140,8 +140,7 @@ def _built(
     started = {}
     if weights is not None:
         started = {"start_from": start_from.load(config, weights, model, splits.facts)}
-    if adapters := lab_options.adapters(config.param_groups):
-        adapters.add(config, model, size_limit)
+    add_adapters(config, model, size_limit)
     if config.strategy == "fsdp":
         division.shard(model, splits, config, world)
     model = model.to(device)
@@ -156,6 +155,12 @@ def _built(
         splits, train, valid, test, device, model, optimizer, schedule, **lengths,
         world=world, more=dict(zip(splits.more, more, strict=True)), started=started,
     )  # fmt: skip
+
+
+def add_adapters(config: Train, model: nn.Module, size_limit: SizeLimit | None) -> None:
+    """Puts the lab's adapters around the layers whose rule has one."""
+    if adapters := lab_options.adapters(config.param_groups):
+        adapters.add(config, model, size_limit)
 
 
 def horizons(options: LearnerOptions, batches: int) -> dict[str, int]:

@@ -21,7 +21,7 @@ from andiron.shell.config import from_python, project, trust as trusted_names
 from andiron.shell.config.from_python import Unrecorded
 from andiron.shell.config.schema import FROM_PYTHON, Train
 from andiron.shell.config.trust import Trust
-from andiron.shell.run import lab_options, named_folder, run_record, status
+from andiron.shell.run import named_folder, run_record, status
 from andiron.wings.trained import chosen_weights, recorded_data
 from andiron.wings.trained.trained_run import Run
 
@@ -63,8 +63,7 @@ def load(
         try:
             if unrecorded is None and model is None:
                 task = network.model(buildable, data, size_limit)
-                if adapters := lab_options.adapters(buildable.param_groups):
-                    adapters.add(buildable, task, size_limit)
+                components.add_adapters(buildable, task, size_limit)
             elif isinstance(model, ValidStep):
                 task = model
             else:
