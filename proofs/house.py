@@ -80,7 +80,6 @@ PLAN = {
         "andiron.models": WHOLE,
         "andiron.optim": "__init__ torch_schedule",
         "andiron.optim.foreign": "torch_optimizer",
-        "andiron.optim.own": "layer_rates",
         "andiron.render": WHOLE,
         "andiron.schedules": "__init__",
         "andiron.schedules.phased": WHOLE,

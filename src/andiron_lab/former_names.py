@@ -16,7 +16,9 @@ MOVED = {
     for name in names.split()
 } | {
     f"andiron.optim{module}.{name}": f"andiron_lab.optim.{name}"
-    for module in ("", ".own.adaptive") for name in ("Adan", "Lamb")
+    for module, names in {"": "Adan Lamb layerwise noise", ".own.adaptive": "Adan Lamb",
+                          ".own.layer_rates": "layerwise", ".transformations": "noise"}.items()
+    for name in names.split()
 }  # fmt: skip
 
 

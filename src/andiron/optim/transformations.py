@@ -3,6 +3,7 @@
 A transformation is any callable `Gradients -> Gradients`. A parameter named `seed` or
 `update` receives the seed of its place in the chain, or the number of completed updates.
 
+>>> import torch
 >>> chain = chained([centralise(), clip_global_norm(1.0)], seed=0)
 >>> weight = torch.tensor([[1.0, 3.0], [2.0, 2.0]])
 >>> chain(Gradients({"weight": weight}, torch.nn.Linear(2, 2)), 0)["weight"].tolist()
@@ -14,12 +15,10 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-import torch
-
 from andiron import errors, randomness
 from andiron.gradients import Gradients, clip_by_global_norm, clip_by_norm, clip_by_value
 from andiron.plain import readable
-from andiron.ranges import NonNegative, Positive
+from andiron.ranges import Positive
 
 Transformation = Callable[..., Gradients]
 Chain = Callable[[Gradients, int], Gradients]  # gradients and the number of completed updates
@@ -38,37 +37,6 @@ def clip_norm(max_norm: Positive) -> Transformation:
 def clip_value(limit: Positive) -> Transformation:
     """Clamps every element of the gradients to [-limit, limit]."""
     return partial(clip_by_value, limit=limit)
-
-
-def noise(std: Positive, decay: NonNegative = 0.0) -> Transformation:
-    """Adds N(0, sigma_t^2) to every element, sigma_t^2 = std^2 / (1 + t)^decay after t updates.
-
-    The noise of a parameter is a function of (seed, t, its name), independent of other draws. The
-    vector of a `padding_idx` stays as it is.
-    Source: Neelakantan et al. 2015, arXiv:1511.06807, equation 1 with eta = std^2 (0.01, 0.3 or 1
-    there) and gamma = decay (0.55 there).
-    """
-
-    def add_noise(gradients: Gradients, seed: int, update: int) -> Gradients:
-        sigma = std / (1 + update) ** (decay / 2)
-        noisy, padding = {}, _padding(gradients.model)
-        for name, gradient in gradients.items():
-            generator = torch.Generator(gradient.device)
-            generator.manual_seed(randomness.derive(seed, f"gradient noise/{name}", update))
-            drawn = torch.empty_like(gradient).normal_(generator=generator)
-            if (row := padding.get(name)) is not None:  # a tied layer may train it
-                drawn[row] *= gradient[row].any()
-            noisy[name] = gradient.add(drawn, alpha=sigma)
-        return gradients.replaced(noisy)
-
-    return add_noise
-
-
-def _padding(model: torch.nn.Module) -> dict[str, int]:
-    """The row of `padding_idx` of each embedding's weight, by the name of the parameter."""
-    modules = model.named_modules(remove_duplicate=False)
-    rows = {f"{name}.weight": getattr(module, "padding_idx", None) for name, module in modules}
-    return {name.removeprefix("."): row for name, row in rows.items() if row is not None}
 
 
 def centralise() -> Transformation:

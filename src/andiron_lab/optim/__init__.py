@@ -1,5 +1,7 @@
-"""Optimizers that torch lacks."""
+"""Optimizers, rates by layer and noise on gradients, beside those of torch and `andiron.optim`."""
 
 from andiron_lab.optim.adaptive import Adan, Lamb
+from andiron_lab.optim.gradient_noise import noise
+from andiron_lab.optim.layer_rates import layerwise
 
-__all__ = ["Adan", "Lamb"]
+__all__ = ["Adan", "Lamb", "layerwise", "noise"]

@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 from hydra import compose, initialize_config_dir
-from torch import nn
 
 from andiron import errors
 from andiron.data import digits
-from andiron.optim import layerwise
 from andiron.optim.owners import group_table
 from andiron.schedules import Constant, Cosine
 from andiron.shell.assembly import grouped_optimizer, network, targets
@@ -56,14 +54,6 @@ def test_no_decay_takes_the_decay_from_vectors_alone():
         name: group.optimizer.options["weight_decay"] for name, group in optimizer.groups.items()
     }
     assert decays == {"no_decay": 0.0, "base": 0.01}
-
-
-def test_layerwise_lets_the_rate_shrink_with_the_distance_from_the_output():
-    optimizer = built("param_groups=layerwise", "param_groups.layers.decay=0.5")
-    assert owned(optimizer) == {f"layer_{i}": MLP[2 * i : 2 * i + 2] for i in range(3)}
-    assert optimizer.learning_rates(0.1, 0) == {
-        "layer_0": 0.1 * 0.25, "layer_1": 0.1 * 0.5, "layer_2": 0.1,
-    }  # fmt: skip
 
 
 def test_muon_has_the_hidden_matrices_with_its_own_rate_and_adamw_the_rest():
@@ -261,21 +251,6 @@ def test_every_wrong_group_is_reported_at_once():
     first, second = refused.value.problems
     assert first.startswith(f"param_groups.one: torch.optim.Muon does not take '{MLP[1]}' [512]; ")
     assert second == "param_groups.two: Nesterov momentum requires a momentum and zero dampening"
-
-
-def test_a_pattern_captures_layers_and_the_base_owns_the_rest():
-    layers = nn.ModuleList([nn.Linear(2, 2, bias=False) for _ in range(3)])
-    blocks = nn.ModuleDict({"stem": nn.Linear(2, 2), "blocks": layers})
-    rules = layerwise(blocks, 0.5, pattern=r"blocks[.](\d+)")
-    assert rules == {
-        f"layer_{i}": {"match": {"parameters": [f"blocks.{i}.weight"]}, "lr_scale": 0.5 ** (2 - i)}
-        for i in range(3)
-    }
-    for pattern, words in {
-        "blocks": "should have one group that captures the layer",
-        "(layer)": "matches no parameter's name; match some of: stem.weight, ",
-    }.items():
-        assert words in message_of(errors.ConfigError, layerwise, blocks, pattern=pattern)
 
 
 def test_groups_of_one_class_of_another_package_are_one_object():

@@ -1,1 +1,1 @@
-"""Averages of weights, frozen modules, rates by layer, and states as tensors by name."""
+"""Averages of weights, frozen modules, and states as tensors by name."""
