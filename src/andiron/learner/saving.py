@@ -102,7 +102,7 @@ class Saver:
 
     @property
     def _judged_average(self) -> str:
-        return strategies.judged_average(getattr(self._checkpointer, "strategy", None))
+        return strategies.judged_average(self._checkpointer and self._checkpointer.strategy)
 
     @contextmanager
     def tested(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Optimizers, rates by layer and noise on gradients, beside those of torch and `andiron.optim`."""
+"""Optimizers, rates by layer and noise on gradients that torch lacks."""
 
 from andiron_lab.optim.adaptive import Adan, Lamb
 from andiron_lab.optim.gradient_noise import noise
