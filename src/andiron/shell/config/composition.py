@@ -22,9 +22,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from andiron import errors, ranges
 from andiron.shell.config import (
-    arguments as command_arguments, diagnosis, resolution, schema, search_path,
+    arguments as command_arguments, diagnosis, hydra_node, resolution, schema, search_path,
 )  # fmt: skip
-from andiron.shell.config.flags import ONE_RUN, SWEEPS
+from andiron.shell.config.flags import SWEEPS
 from andiron.shell.config.signatures import signature
 from andiron.shell.config.trust import Trust
 
@@ -150,8 +150,7 @@ class Composed:
         try:
             try:
                 with _remove_if_empty(run_dir), errors.exits_refused():
-                    _check_logging()
-                    _check_mode(given)
+                    hydra_node.check(given)
                     return self.task(self.check(config), run_dir, _hydra_record(config))
             except errors.Interrupted as error:
                 # the launcher's handler may queue the job again, or raise why it cannot
@@ -169,35 +168,6 @@ class Composed:
                 raise self.failures[-1] from error
             self.failures.append(error)
             return None
-
-
-def _check_logging() -> None:
-    """Refuses a log file of Hydra's in the run folder: a folder with files of others is no run's.
-
-    Raises: ConfigError.
-    """
-    own = HydraConfig.get()
-    if any("filename" in handler for handler in (own.job_logging.get("handlers") or {}).values()):
-        choice = f"hydra/job_logging={own.runtime.choices['hydra/job_logging']}"
-        why = "writes a file into the run folder, where experiment.log has all that is logged"
-        raise errors.ConfigError([f"{choice}: {why}; give hydra/job_logging=stdout, or none"])
-
-
-def _check_mode(arguments: list[str]) -> None:
-    """Refuses options of a sweep, also options to search, for a single run without ONE_RUN.
-
-    Raises: ConfigError.
-    """
-    own = HydraConfig.get()
-    if own.mode is RunMode.MULTIRUN or ONE_RUN in arguments:
-        return
-    given = {text.partition("=")[0] for text in own.overrides.task}
-    names = [name for name in schema.OF_A_SWEEP if name in given]
-    if not {*(own.sweeper.get("params") or ())} <= given:  # else it is one job of a search again
-        names.append("hydra.sweeper.params")
-    if names:
-        why = f"applies to sweeps only; add -m, or {ONE_RUN} for one run"
-        raise errors.ConfigError([f"{name}=...: {why}" for name in names])
 
 
 def register_resolvers() -> None:

@@ -1,0 +1,30 @@
+"""Checks Hydra's own node of a run: its log file, and whether a sweep was meant."""
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+
+from andiron import errors
+from andiron.shell.config import schema
+from andiron.shell.config.flags import ONE_RUN
+
+
+def check(arguments: list[str]) -> None:
+    """Refuses a log file of Hydra's in the run folder: a folder with files of others is no run's.
+
+    Without ONE_RUN in the `arguments`, also options of a sweep, and options to search, of one run.
+    Raises: ConfigError.
+    """
+    own = HydraConfig.get()
+    if any("filename" in handler for handler in (own.job_logging.get("handlers") or {}).values()):
+        choice = f"hydra/job_logging={own.runtime.choices['hydra/job_logging']}"
+        why = "writes a file into the run folder, where experiment.log has all that is logged"
+        raise errors.ConfigError([f"{choice}: {why}; give hydra/job_logging=stdout, or none"])
+    if own.mode is RunMode.MULTIRUN or ONE_RUN in arguments:
+        return
+    given = {text.partition("=")[0] for text in own.overrides.task}
+    names = [name for name in schema.OF_A_SWEEP if name in given]
+    if not {*(own.sweeper.get("params") or ())} <= given:  # else it is one job of a search again
+        names.append("hydra.sweeper.params")
+    if names:
+        why = f"applies to sweeps only; add -m, or {ONE_RUN} for one run"
+        raise errors.ConfigError([f"{name}=...: {why}" for name in names])
