@@ -6,6 +6,7 @@ interrupted and a killed run.
 
 import functools
 import json
+import os
 import re
 import shutil
 from dataclasses import dataclass
@@ -80,6 +81,8 @@ CHANGES = [
     ),
 ]  # fmt: skip
 ALONE = [[change] for change in CHANGES]
+if "ANDIRON_ALL_CHANGES" not in os.environ:  # else every third, and all of them together
+    ALONE = ALONE[::3]
 TOGETHER = [[entry for entry in CHANGES if entry.trains is trains] for trains in (True, False)]
 NEVER = [
     ask("model.hidden", "model.hidden=[9]", hidden=[9]),
@@ -95,7 +98,7 @@ WRITTEN_ONLY_BY_UPDATES = (
 class Python:
     """Runs built in Python."""
 
-    changes = ALONE
+    changes = [*ALONE, *TOGETHER]
 
     @staticmethod
     def train(folder, interrupter=None, allow=(), **changed):
