@@ -5,7 +5,6 @@ import itertools
 import json
 import os
 import sqlite3
-import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,6 @@ from proofs.hostile_case import (
 )  # fmt: skip
 
 DATABASE, JOURNAL = "study.db", "study.jsonl"
-MAGIC = bytes.fromhex("d9d505f920a163d7")  # of a rollback journal of sqlite
-PENDING_BYTE = 2**30  # whose page is never used: a super-journal's record begins with its number
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
 ESCAPE = "\x1b]0;evil\x07\x1b[2J"
 
@@ -58,55 +55,13 @@ def _databases() -> Iterator[tuple[str, Change]]:
     for end in ("-journal", "-wal", "-shm"):
         for name, change in _PLACES.items():
             yield f"{DATABASE}{end} is {name}", _beside(end, change)
-    yield "a rollback journal that names a user's file", _rollback_journal
-    yield "a log of changes that nobody committed", _write_ahead_log
     yield "a database that is cut off", _cut_database
     for place in (16, 18, 28, 100, 4096, 5000):
         yield f"a database with other bytes from {place} on", functools.partial(_garbled, place)
 
 
-# {view} selects what the table of the name had; what hangs here is refused or ended
+# another table, view, trigger, check or index: tests/lab/test_study_storage.py
 STATEMENTS: dict[str, list[str]] = {
-    "a view that never ends in place of the trials": [
-        "ALTER TABLE trials RENAME TO t",
-        f"CREATE VIEW trials AS {ENDLESS} SELECT t.* FROM t, n",
-    ],
-    "a view that never ends in place of the studies": [
-        "ALTER TABLE studies RENAME TO t",
-        f"CREATE VIEW studies AS {ENDLESS} SELECT t.* FROM t WHERE (SELECT count(*) FROM n) > 0",
-    ],
-    "a view that never ends in place of the version": [
-        "ALTER TABLE version_info RENAME TO t",
-        f"CREATE VIEW version_info AS {ENDLESS} SELECT t.* FROM t, n",
-    ],
-    "a view of much memory": [
-        "ALTER TABLE study_user_attributes RENAME TO t",
-        "CREATE VIEW study_user_attributes AS SELECT study_user_attribute_id, study_id, key, "
-        "hex(zeroblob(400000000)) AS value_json FROM t",
-    ],
-    "a trigger that never ends": [
-        "CREATE TRIGGER evil AFTER INSERT ON trials BEGIN "
-        f"INSERT INTO studies(study_name) {ENDLESS} SELECT hex(i) FROM n; END",
-    ],
-    "a trigger on changes that never ends": [
-        "CREATE TRIGGER evil BEFORE UPDATE ON trials BEGIN SELECT count(*) FROM "
-        f"({ENDLESS} SELECT i FROM n); END",
-    ],
-    "a trigger that removes the trials": [
-        "CREATE TRIGGER evil AFTER INSERT ON trials BEGIN DELETE FROM trials; END",
-    ],
-    "a trigger that fails": [
-        "CREATE TRIGGER evil BEFORE INSERT ON trials BEGIN SELECT RAISE(ABORT, 'evil'); END",
-    ],
-    "a check that never ends": [
-        "ALTER TABLE trial_params RENAME TO t",
-        "CREATE TABLE trial_params(param_id INTEGER PRIMARY KEY, trial_id INTEGER, param_name, "
-        "param_value, distribution_json, CHECK (length(hex(zeroblob(400000000))) > 0))",
-        "INSERT INTO trial_params SELECT * FROM t",
-    ],
-    "an index that takes much memory": [
-        "CREATE INDEX evil ON trials(length(hex(zeroblob(100000000 + trial_id))))",
-    ],
     "no tables": ["DROP TABLE trials", "DROP TABLE studies"],
     "another version": ["UPDATE version_info SET schema_version = 99"],
     "another revision": ["UPDATE alembic_version SET version_num = 'v9.9.9.a'"],
@@ -167,9 +122,8 @@ STATEMENTS: dict[str, list[str]] = {
 
 
 def _changed_by(statements: list[str], folder: Path) -> None:
-    """The database after these statements; a table that is renamed keeps what refers to it."""
+    """The database after these statements."""
     with sqlite3.connect(folder / DATABASE) as connection:
-        connection.execute("PRAGMA legacy_alter_table = ON")
         connection.execute("PRAGMA foreign_keys = OFF")
         for statement in statements:
             connection.execute(filled(statement, folder))
@@ -178,33 +132,6 @@ def _changed_by(statements: list[str], folder: Path) -> None:
 
 def _beside(end: str, change: Callable[[Path], object]) -> Change:
     return lambda folder: change(folder / f"{DATABASE}{end}") and None
-
-
-def _rollback_journal(folder: Path) -> None:
-    """The last record names a super-journal, which sqlite removes once it has rolled back."""
-    database = folder / DATABASE
-    with sqlite3.connect(database) as connection:
-        (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
-    connection.close()
-    pages = database.stat().st_size // page_bytes
-    name = os.fsencode(folder.parent / "outside" / "precious")
-    header = (MAGIC + struct.pack(">5I", 0, 0, pages, 512, page_bytes)).ljust(512, b"\0")
-    record = struct.pack(">I", PENDING_BYTE // page_bytes + 1) + name
-    record += struct.pack(">2I", len(name), sum(name)) + MAGIC
-    database.with_name(f"{DATABASE}-journal").write_bytes(header + record)
-
-
-def _write_ahead_log(folder: Path) -> None:
-    """Copied from a connection that is open: other trials appear once it is read."""
-    database = folder / DATABASE
-    connection = sqlite3.connect(database)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("UPDATE trials SET number = number + 100")
-    connection.commit()
-    contents = {end: Path(f"{database}{end}").read_bytes() for end in ("", "-wal", "-shm")}
-    connection.close()
-    for end, content in contents.items():
-        Path(f"{database}{end}").write_bytes(content)
 
 
 def _cut_database(folder: Path) -> None:

@@ -13,7 +13,7 @@ from andiron import __main__
 ROOT = Path(__file__).resolve().parents[2]
 SLICES = {  # the step of each
     "": 1201, "study:|sweep again:|replaced:|another tool": 87,
-    "names a user's file|link to a user's run|in place of the trials": 1,
+    "link to a user's run": 1,
 }  # fmt: skip
 
 
