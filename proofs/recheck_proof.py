@@ -1,17 +1,12 @@
-"""Counts rechecks that find a difference in honest runs, and forgeries that none finds.
+"""Honest runs whose stretches are made again, and forged copies, which a recheck has to name.
 
-`python -m proofs.recheck_proof FOLDER [--runs 200] [--forgeries 50]` trains small runs on the
-digits, each with options drawn by its number, and rechecks three stretches of each. Then it forges
-copies of such runs: one logged value, weight, option or datum each, with every checksum renewed.
+Each run is small, with options drawn by its number. A forgery changes one logged value, weight,
+option or datum, with every checksum renewed.
 """
 
-import argparse
 import csv
 import json
 import random
-import shutil
-import sys
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -161,35 +156,3 @@ def forged(folder: Path, number: int) -> tuple[str, Recheck]:
     run = trained(folder / f"forged-{number}", number, kind)
     change = forge(run, random.Random(number))
     return f"{forge.__name__}, {change}", recheck(run.path, 100, 0, TRUSTED, from_start=True)
-
-
-def main() -> int:
-    """Prints every honest run with a difference, every forgery without one, and the counts."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--forgeries", type=int, default=50)
-    options = parser.parse_args()
-    counts = Counter[str]()
-    for number in range(options.runs):
-        done = honest(options.folder, number)
-        counts["segments"] += len(done.segments)
-        counts["values"] += sum(segment.values for segment in done.segments)
-        counts["tensors"] += sum(segment.tensors for segment in done.segments)
-        if done.differences:
-            counts["honest runs with a difference"] += 1
-            print(f"run {number}: {done.differences[0]}", flush=True)
-        else:
-            shutil.rmtree(options.folder / f"{number}")
-    for number in range(options.forgeries):
-        change, done = forged(options.folder, number)
-        named = done.differences[0] if done.differences else "NOT FOUND"
-        counts["forgeries found"] += bool(done.differences)
-        print(f"forgery {number}: {change}: {named[:200]}", flush=True)
-    print(dict(counts))
-    result = counts["forgeries found"] == options.forgeries
-    return int(counts["honest runs with a difference"] > 0 or not result)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
