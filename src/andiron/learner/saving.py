@@ -102,7 +102,9 @@ class Saver:
 
     @property
     def _judged_average(self) -> str:
-        return strategies.judged_average(self._checkpointer and self._checkpointer.strategy)
+        return strategies.judged_average(
+            self._checkpointer.strategy if self._checkpointer else None
+        )
 
     @contextmanager
     def tested(self) -> Iterator[None]:
