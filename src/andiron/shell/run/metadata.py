@@ -8,7 +8,7 @@ manifest and the status (`claim`), the record, after the first update the status
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from andiron.data import Splits
 from andiron.data.splitting import described
 from andiron.data.splitting.described import Described
 from andiron.disk import files
+from andiron.learner.run_host import Show, Summary, Weights
 from andiron.plain import readable
 from andiron.plain.markdown import fenced
 from andiron.protocols import Sessions
@@ -42,9 +42,6 @@ MOST_NAMED = 20  # changes in a warning; `rerun` and `runs diff` list all
 Plain = bool | int | float | str
 Files = Mapping[Path, bytes]
 log = logging.getLogger("andiron")
-Summary = dict[str, Any]
-Show = Callable[[Summary], None]
-Weights = Mapping[str, Mapping[str, Tensor]]  # by name: `model`, and each average
 
 
 @dataclass(frozen=True)
