@@ -3,7 +3,9 @@
 import pytest
 
 import andiron.wings
+from andiron import errors
 from andiron.plain import wings
+from andiron.shell.run import lab_options
 
 
 @pytest.fixture
@@ -32,3 +34,16 @@ def test_what_a_wing_needs_and_lacks_is_raised(package, library):
 
     with pytest.raises(ModuleNotFoundError, match=f"No module named '{library}'"):
         wings.optional("poor_wing")
+
+
+@pytest.mark.parametrize(("needs", "option"), [
+    (lab_options.forks, "fork_from"),
+    (lambda: lab_options.adapters({"lora": {"adapter": {"rank": 4}}}), "param_groups.lora.adapter"),
+    (lambda: lab_options.module("mirror", "the mirror of a run"), "the mirror of a run"),
+])  # fmt: skip
+def test_an_option_of_the_lab_says_how_to_install_it(monkeypatch, needs, option):
+    monkeypatch.setattr(wings, "optional", lambda name: None)
+    words = f"{option} is in the package andiron_lab, .* pip install 'andiron\\[lab\\]'"
+    with pytest.raises(errors.ConfigError, match=words):
+        needs()
+    assert lab_options.adapters({"head": {"lr": 0.1}}) is None
