@@ -76,10 +76,16 @@ class ArrayDataset:
     """Samples in memory, by index; a whole batch is one gather.
 
     With `weights` [size], the loss of each training sample is weighted; its batches are
-    WeightedBatch.
+    WeightedBatch. `sample_name` gives the name of the sample at an index.
     """
 
-    def __init__(self, inputs: Samples, targets: Samples, weights: Tensor | None = None):
+    def __init__(
+        self,
+        inputs: Samples,
+        targets: Samples,
+        weights: Tensor | None = None,
+        sample_name: Callable[[int], str] | None = None,
+    ):
         if len(inputs) != len(targets):
             raise ValueError(
                 f"{len(inputs)} inputs but {len(targets)} targets; each input needs one"
@@ -87,6 +93,7 @@ class ArrayDataset:
         self.inputs = inputs
         self.targets = targets
         self.weights = weights
+        self.sample_name = sample_name
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -107,7 +114,8 @@ class ArrayDataset:
     def to(self, device: torch.device) -> "ArrayDataset":
         """A data set of the samples on `device`."""
         weights = None if self.weights is None else self.weights.to(device)
-        return ArrayDataset(self.inputs.to(device), self.targets.to(device), weights)
+        inputs, targets = self.inputs.to(device), self.targets.to(device)
+        return ArrayDataset(inputs, targets, weights, self.sample_name)
 
 
 Batcher = Callable[[Any, torch.device], Any]  # stored samples -> a batch on the device

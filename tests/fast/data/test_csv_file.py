@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from andiron import errors
+from andiron.data.dataset import sample_name
 from andiron.data.on_disk import table_checks
 from andiron.data.on_disk.csv_file import csv, read
 from andiron.plain import memory
@@ -354,3 +355,19 @@ def test_a_table_larger_than_memory_is_refused_before_it_is_read(tmp_path, name,
     read(path, features=["x"], targets=["y"])  # the columns that are used fit
     with pytest.raises(errors.DataError, match=r"at least 108.0 bytes .* has 72.0 bytes; set"):
         read(path, features=["x", "text"], targets=["y"])
+
+
+def test_samples_are_named_by_their_lines(tmp_path):
+    rows = [f"{number},{number % 3 or ''},{number}" for number in range(40)]
+    rows[5:5] = ["", "x,1,5"]  # a blank line and a bad one, which are left out
+    path, test = tmp_path / "train.csv", tmp_path / "test.csv"
+    path.write_text("\n".join(["a,b,y", *rows]))
+    test.write_text("a,b,y\n7,,7\n8,1,8\n")
+    wanted = {row.rpartition(",")[2]: f"line {line}" for line, row in enumerate(rows, 2)
+              if row[:1] not in ("x", "")}  # fmt: skip
+    options = {"target": "y", "kind": "regression", "missing": "drop", "max_bad_lines": 1}
+    splits = csv(path=str(path), valid=0.2, split_seed=0, test=str(test), **options)
+    for part in (splits.train, splits.valid.to(torch.device("cpu"))):
+        names = [sample_name(part, index) for index in range(len(part))]
+        assert names == [wanted[str(int(y))] for y in part.targets.flatten()]
+    assert [sample_name(splits.test, index) for index in range(len(splits.test))] == ["line 3"]

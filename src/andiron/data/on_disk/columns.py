@@ -5,6 +5,7 @@ A reader of another file format makes `Columns` and passes them to `table_splits
 
 from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -130,6 +131,14 @@ class Columns:
         """A row in messages: table.csv, line 12."""
         place = f"{self.unit} {row if self.lines is None else self.lines[row]}"
         return f"{self.source}, {place}" if self.source else place
+
+    def names_of(self, rows: Int[np.ndarray, " some"]) -> Callable[[int], str]:
+        """The names of these rows, such as line 12; holds nothing else of the table."""
+        return partial(_name_of, self.unit, rows if self.lines is None else self.lines[rows])
+
+
+def _name_of(unit: str, lines: np.ndarray, index: int) -> str:
+    return f"{unit} {lines[index]}"
 
 
 def is_frame(value: object) -> bool:

@@ -100,14 +100,15 @@ def further_set(table: Columns, targets: Sequence[str], facts: Facts) -> ArrayDa
     encoding.warn_of_unknown_categories(table)
     encoded = encoding.encoded(table)
     encoded.check(table.source)
-    inputs = encoded.inputs(torch.arange(len(table)))
+    rows = torch.arange(len(table))
+    inputs, names = encoded.inputs(rows), table.names_of(rows.numpy())
     if "class_names" in facts:
         classes = table_targets.known_classes(table, targets[0], facts["class_names"])
-        return ArrayDataset(inputs, classes)
+        return ArrayDataset(inputs, classes, None, names)
     numbers = table_targets.target_numbers(table, targets)
     numbers -= torch.tensor(facts.get(OFFSET, 0.0), dtype=torch.float64)
     standardisation.check(numbers, targets, source=table.source)
-    return ArrayDataset(inputs, numbers.float())
+    return ArrayDataset(inputs, numbers.float(), None, names)
 
 
 def warn_of_shared(train: Dataset, other: Dataset, source: str) -> None:
@@ -139,7 +140,8 @@ def in_memory(table: Columns, rows: Tensor, **learned: Any) -> Prepared:
     encoded, batcher = standardised(encoded, rows, table.source)
 
     def dataset(chosen: Tensor, targets: Tensor, weights: Tensor | None) -> ArrayDataset:
-        return ArrayDataset(encoded.inputs(chosen), targets, weights)
+        names = table.names_of(chosen.numpy())
+        return ArrayDataset(encoded.inputs(chosen), targets, weights, names)
 
     return encoded.encoding, batcher, dataset
 
