@@ -1,13 +1,11 @@
 """Records as readable JSON: tensors are nested lists of their values, exact to the bit.
 
-JSON has neither infinity nor NaN. They are strings here: "inf", "-inf", and "nan:7fc00000" with
-the bits of the NaN.
+JSON has neither infinity nor NaN. They are strings here: "inf", "-inf" and "nan", without the bits
+of the NaN.
 """
 
 import functools
 import json
-import math
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +17,7 @@ from andiron.disk import files
 from andiron.serialization import record
 from andiron.serialization.record import Stored
 
-BITS = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
+NOT_FINITE = {"-Infinity": '"-inf"', "Infinity": '"inf"', "NaN": '"nan"'}  # as Python writes them
 as_text = functools.partial(json.dumps, ensure_ascii=False)
 
 
@@ -57,10 +55,10 @@ def _data(tensor: Tensor) -> str:
         tensor = torch.view_as_real(tensor)
     if not tensor.is_floating_point():
         return _rows(tensor.tolist())
-    values, size = tensor.double(), tensor.element_size()
-    nans = iter(tensor.view(BITS[size])[values.isnan()].tolist())
-    text = _rows(values.tolist()).replace("-Infinity", '"-inf"').replace("Infinity", '"inf"')
-    return re.sub("NaN", lambda _: f'"nan:{next(nans):0{2 * size}x}"', text)
+    text = _rows(tensor.double().tolist())
+    for constant, string in NOT_FINITE.items():
+        text = text.replace(constant, string)
+    return text
 
 
 def _rows(values: object, indent: str = "      ") -> str:
@@ -98,31 +96,19 @@ def _whole(flat: list[Any], dtype: torch.dtype) -> Tensor:
 
 def _floating(flat: list[Any], dtype: torch.dtype) -> Tensor:
     exact = torch.tensor([_number(value) for value in flat], dtype=torch.float64)
-    tensor, is_nan = exact.to(dtype), exact.isnan()
-    wrong = exact[(tensor.double() != exact) & ~is_nan].tolist()
+    tensor = exact.to(dtype)
+    wrong = exact[(tensor.double() != exact) & ~exact.isnan()].tolist()
     if wrong:
         raise ValueError(f"has {wrong[0]!r}, which is not of {dtype}")
-    nans = [value for value in flat if isinstance(value, str) and value.startswith("nan:")]
-    # in NumPy: torch cannot set unsigned integers at several places
-    tensor.view(BITS[dtype.itemsize]).numpy()[is_nan.numpy()] = [_bits(nan, dtype) for nan in nans]
-    if not tensor.double()[is_nan].isnan().all():
-        raise ValueError("has the bits of a number after `nan:`")
     return tensor
 
 
 def _number(value: Any) -> float:
-    if value in ("inf", "-inf") or type(value) in (int, float):
+    if type(value) in (int, float) or value in ("inf", "-inf", "nan"):
         return float(value)
-    if isinstance(value, str) and value.startswith("nan:"):
-        return math.nan
+    if isinstance(value, str) and value.startswith("nan:"):  # with its bits, by earlier versions
+        return float("nan")
     raise ValueError(f"has {value!r}, which is not a number")
-
-
-def _bits(nan: str, dtype: torch.dtype) -> int:
-    digits = re.fullmatch(f"nan:([0-9a-f]{{{2 * dtype.itemsize}}})", nan)
-    if digits is None:
-        raise ValueError(f"has {nan!r}, which is not a NaN of {dtype}")
-    return int(digits[1], 16)
 
 
 def _refuse(constant: str) -> None:

@@ -140,9 +140,29 @@ def _joined(shards: list[Path], most_numbers: int = recorder.MOST_NUMBERS) -> Re
     whole = Record({})
     for file in shards:
         is_torch = is_of_torch(file)
-        one = _state_dict(file) if is_torch else recorder.load(file, most_numbers=most_numbers)
+        one = state_dict(file) if is_torch else recorder.load(file, most_numbers=most_numbers)
         whole = Record(whole.tensors | one.tensors, one.values)
     return whole
+
+
+def state_dict(path: Path, key: str | None = None) -> Record:
+    """The weights in a file of torch.save: its tensors, the dict `key`, or its only dict of them.
+
+    Raises: DataError if there are none, or several; as `unpickled` and `check_sizes`.
+    """
+    content = unpickled(path)
+    whole = content if isinstance(content, Mapping) else {}
+    dicts = {"": whole, **dicts_with_tensors(whole)}
+    inner = [name for name in dicts if name and not name.startswith(NO_WEIGHTS)]
+    is_whole = any("." in name for name in tensors_of(whole)) or not inner
+    names = [key] if key is not None else [""] if is_whole else inner
+    tensors = tensors_of(dicts.get(names[0], {}))
+    if len(names) > 1 or not tensors:
+        command = wings.command(f"import-state-dict {path} out.safetensors --key NAME")
+        several = f"dicts of tensors, {joined(inner)}: write one with {command}"
+        raise errors.DataError(f"{path}: holds {several if inner else 'no tensors by name'}")
+    check_sizes(tensors, path)
+    return Record(tensors)
 
 
 def unpickled(path: Path) -> Any:
@@ -255,21 +275,3 @@ def _shards(index: Path) -> list[Path]:
         why = errors.reason(error)
         raise errors.DataError(f"{index}: not an index of shards ({why}); restore it") from error
     return [index.parent / name for name in sorted(names)]
-
-
-def _state_dict(path: Path) -> Record:
-    """The weights in a file of torch.save: its tensors, or its only dict of weights."""
-    content = unpickled(path)
-    candidates = {"": content if isinstance(content, Mapping) else {}}
-    if not any("." in name for name in tensors_of(candidates[""])):
-        inner = dicts_with_tensors(candidates[""])
-        candidates = {
-            key: inner[key] for key in inner if not key.startswith(NO_WEIGHTS)
-        } or candidates
-    tensors = tensors_of(candidates[min(candidates)])
-    if len(candidates) > 1 or not tensors:
-        command = wings.command(f"import-state-dict {path} out.safetensors --key NAME")
-        several = f"several dicts of tensors, {joined([*candidates])}: write one with {command}"
-        raise errors.DataError(f"{path}: holds {several if tensors else 'no tensors by name'}")
-    check_sizes(tensors, path)
-    return Record(tensors)

@@ -53,7 +53,6 @@ class Writers:
         self._make = writers if callable(writers) else None
         self._writers = {} if callable(writers) else dict(writers)
         self._failures: Counter[str] = Counter()
-        self.has_written = False
 
     @property
     def are_made(self) -> bool:
@@ -71,7 +70,6 @@ class Writers:
 
     def write(self, point: Point) -> None:
         """Passes the point to every writer."""
-        self.has_written = True
         for name, writer in self._writers.items():
             try:
                 writer.write(point)

@@ -84,7 +84,7 @@ def test_json_is_laid_out_for_a_reader(tmp_path):
   "tensors": {
     "w": {"dtype": "float32", "shape": [2, 2], "data": [
       [0.10000000149011612, -0.0],
-      ["nan:7fc00000", "-inf"]
+      ["nan", "-inf"]
     ]},
     "c": {"dtype": "complex64", "shape": [1], "data": [
       [1.0, 2.0]
@@ -97,12 +97,12 @@ def test_json_is_laid_out_for_a_reader(tmp_path):
 
 
 def test_json_written_by_hand_loads(tmp_path):
-    tensors = {"w": {"dtype": "float16", "shape": [3], "data": [1, "inf", "nan:7e01"]}}
+    tensors = {"w": {"dtype": "float16", "shape": [4], "data": [1, "inf", "nan", "nan:7e01"]}}
     text = json.dumps({"andiron_record": 1, "dtypes": {}, "values": {}, "tensors": tensors})
     (tmp_path / "a.json").write_text(text)
 
     result = serialization.load(tmp_path / "a.json").tensors["w"]
-    assert result.view(torch.uint16).tolist() == [0x3C00, 0x7C00, 0x7E01]
+    assert result.view(torch.uint16).tolist() == [0x3C00, 0x7C00, 0x7E00, 0x7E00]
 
 
 def test_messagepack_is_one_map_of_dtypes_shapes_and_bytes(tmp_path):
@@ -424,10 +424,6 @@ JSON_DATA = {
     "a word": ("float32", ["one"], "'w' has 'one', which is not a number"),
     "an infinity that the dtype has not": ("float8_e4m3fn", ["inf"],
                                            "'w' has inf, which is not of torch.float8_e4m3fn"),
-    "a nan of another width": ("float16", ["nan:7fc00000"],
-                               "'w' has 'nan:7fc00000', which is not a NaN of torch.float16"),
-    "a nan that is a number": ("float32", ["nan:3f800000"],
-                               "'w' has the bits of a number after `nan:`"),
     "another depth": ("float32", [[1.0]], "'w' has [1.0], which is not a number"),
 }  # fmt: skip
 

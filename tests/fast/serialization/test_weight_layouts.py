@@ -270,7 +270,7 @@ def test_two_dicts_of_weights_are_named_with_the_command_that_writes_one(tmp_pat
 
     said = message_of(errors.DataError, loaded, str(path), models.timm("test_resnet", PICTURES, 7))
 
-    assert "several dicts of tensors, state_dict, state_dict_ema: write one with python" in said
+    assert "dicts of tensors, state_dict, state_dict_ema: write one with python" in said
     assert f"import-state-dict {path} out.safetensors --key NAME" in said
 
 

@@ -59,7 +59,7 @@ def test_a_folder_with_files_or_inside_a_run_is_refused(finished_digits, here, m
     assert refused("full") == "full: holds notes.txt; give --output another folder\n"
     assert refused("file") == "file: is not a folder; name another folder\n"
     assert refused("to-empty") == "to-empty: is a link; give --output another name\n"
-    assert refused("link/a") == f"link/a: {inside}, or allow it with --inside-run\n"
+    assert refused("link/a") == f"link/a: {inside}\n"
     expected = "error: --format onnx needs onnx_of_nobody: pip install andiron[onnx]\n"
     assert refused("new", "onnx") == expected
     assert not (here / "new").exists() and not (finished_digits / "a").exists()

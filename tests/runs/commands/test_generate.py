@@ -1,8 +1,6 @@
 """Generated text on the terminal, without control characters."""
 
-import io
 import json
-import sys
 
 import pytest
 from in_process import called
@@ -38,17 +36,10 @@ def test_the_terminal_gets_escaped_text_and_json_the_exact_one(text_run):
     assert andiron.load(text_run).generate("c", 6, temperature=0) == SAID
 
 
-def test_a_prompt_from_stdin_and_one_that_the_vocabulary_lacks(text_run, monkeypatch):
-    def with_stdin(content):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-        return called(generate.main, text_run, "--prompt", "-", "--length", "2")
-
-    assert with_stdin(b"c").output[:1] == "c"
-    ended = with_stdin("ëb".encode())
+def test_a_prompt_that_the_vocabulary_lacks_is_refused(text_run):
+    ended = called(generate.main, text_run, "--prompt", "ëb", "--length", "2")
     assert (ended.code, ended.output, ended.errors) == (
         1,
         "",
         "error: prompt='ëb': the vocabulary has no 'ë'; use characters that it has\n",
     )
-    problem = "error: stdin: is not UTF-8 at byte 0 (invalid start byte); convert it\n"
-    assert with_stdin(b"\xff").errors == problem

@@ -8,7 +8,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from torch import nn
 
 from andiron.schedules import Cosine
-from andiron.wings.runs import plan, planned_run
+from andiron.wings.runs import plan
 from in_process import called
 from proofs.lab_parts import layer_table
 
@@ -55,15 +55,6 @@ def test_the_steps_follow_the_data_and_the_short_last_group(planned):
         rows[name]
         for name in ("updates per epoch", "batches in the last update", "epochs", "updates")
     ] == ["6", "1", "5", "30"]
-
-
-def test_checkpoints_are_advised_by_the_seconds_of_a_question(planned):
-    steps = {"weights": WEIGHTS, "optimizer state": 2 * WEIGHTS, "averages": WEIGHTS}
-    told = "takes at most about . s with checkpoint.every=30 checkpoint.keep_every_updates=30, "
-    assert re.search(told + "which takes 1 x 2.7 MB of disk", planned[1])
-    assert planned_run.asking(0.013, steps, 100_000) == {
-        "seconds": 10, "every_updates": 800, "checkpoints": 125, "bytes": 4 * WEIGHTS,
-    }  # fmt: skip
 
 
 @pytest.mark.usefixtures("needs_lab")

@@ -104,15 +104,14 @@ def settle(folder: RunFolder) -> None:
 def resumed(folder: RunFolder) -> Iterator[status.Report]:
     """Claims the folder of a run to resume it; keeps its status and log as `claimed` does.
 
-    Without a call of the yielded report, no update was made: the status is restored and, unless
-    values were logged, files that the run's manifest did not list are removed.
+    Without a call of the yielded report, no update was made: the status is restored.
     Raises: RunFolderError if the folder cannot be written, a link leads out of it, or another
     process trains the run.
     """
     report = status.Report(earlier=status.earlier_sessions(folder))
     _refuse_links(folder)
     _refuse_foreign(folder)
-    with run_files.guarded(folder), _undo_without_update(folder, report), _logging_to_file(folder):
+    with run_files.guarded(folder), _restored_status(folder, report), _logging_to_file(folder):
         for partial, name in files.partials(folder.path).items():  # left by a killed process
             if folder.owns(name):
                 files.remove_partial(partial, [])
@@ -122,24 +121,14 @@ def resumed(folder: RunFolder) -> Iterator[status.Report]:
 
 
 @contextmanager
-def _undo_without_update(folder: RunFolder, report: status.Report) -> Iterator[None]:
-    """After a session without an update, restores the status, and removes files that it listed.
-
-    The files stay if values were logged. The logs of other processes that failed, and a saved
-    non-finite update, stay in any case.
-    """
-    before, own, stays = None, run_files.names(folder), False
+def _restored_status(folder: RunFolder, report: status.Report) -> Iterator[None]:
+    """Restores the status after a session without an update."""
+    before = None
     with suppress(OSError, ValueError):  # missing, or too large
         before = files.read_bytes(folder.status)
     try:
         yield
-    except (errors.PeerError, errors.NonFiniteError):
-        stays = True
-        raise
     finally:
-        if not (stays or report.has_begun or report.has_logged):
-            with suppress(OSError):  # a full disk, which the raised error reports
-                run_files.forget(folder, run_files.names(folder) - own)
         if before is not None and not report.has_begun:
             with suppress(OSError):
                 files.write(folder.status, before)
@@ -168,13 +157,8 @@ def _claim(folder: RunFolder, *, overwrite: bool, opened: Collection[Path]) -> N
             run_record.begin(folder)
             return
         refuse_if_running(folder)
-        is_untrained = status.is_untrained(folder)
         _refuse_run(folder, overwrite)  # again: its process may have ended just now
-        if not is_untrained:
-            run_files.replace(folder)
-            return
-        run_files.remove(folder, keeps_manifest=True)
-        run_record.begin(folder, files.write)
+        run_files.replace(folder)
     except FileExistsError:  # begun by another process meanwhile
         raise _taken(path) from None
     except OSError as error:

@@ -137,7 +137,7 @@ def own_links(folder: RunFolder) -> list[str]:
     return [path.relative_to(folder.path).as_posix() for path in places]
 
 
-def remove(folder: RunFolder, *, keeps_manifest: bool = False) -> None:
+def remove(folder: RunFolder) -> None:
     """Removes the files of a run to which no link leads, and its folders that are empty then.
 
     The manifest, which lists the files, is removed last, and only if all others could be.
@@ -153,7 +153,7 @@ def remove(folder: RunFolder, *, keeps_manifest: bool = False) -> None:
         for inner, _, _ in os.walk(entry, topdown=False):
             with suppress(OSError):
                 os.rmdir(inner)
-    if not (keeps_manifest or any(map(os.path.lexists, written))):
+    if not any(map(os.path.lexists, written)):
         with suppress(OSError):
             folder.manifest.unlink()
             folder.path.rmdir()
@@ -216,14 +216,6 @@ def guarded(folder: RunFolder) -> Iterator[None]:
     with guarded_folders.guarded(folder.path, names(folder), save):
         append_only.list_open_files()
         yield
-
-
-def forget(folder: RunFolder, listed: set[str]) -> None:
-    """Removes these files of a run, and lists them no more."""
-    if listed:
-        for name in listed:
-            (folder.path / name).unlink(missing_ok=True)
-        run_record.list_written(folder, names(folder) - listed)
 
 
 def names(folder: RunFolder) -> set[str]:

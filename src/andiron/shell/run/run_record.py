@@ -48,16 +48,14 @@ class Manifest:
         self.entries |= entries
 
 
-def begin(
-    folder: RunFolder, write: Write = files.write_new, *, lists_files: bool = True
-) -> Manifest:
-    """Writes the first manifest of a new run; with `files.write`, replaces an earlier run's.
+def begin(folder: RunFolder, *, lists_files: bool = True) -> Manifest:
+    """Writes the first manifest of a new run.
 
     Raises: FileExistsError if another process has begun a run.
     """
     identity = secrets.token_hex(IDENTITY_BYTES)
     manifest = Manifest(identity, written=[] if lists_files else None)
-    manifest.write(folder, write)
+    manifest.write(folder, files.write_new)
     return manifest
 
 

@@ -3,7 +3,6 @@
 import errno
 import logging
 import os
-import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -26,8 +25,6 @@ REMEDIES = {
     errno.EMFILE: "raise the number of open files, `ulimit -n`",
 }
 UNTRAINED = "untrained"  # true in status.json until the first update
-# a logged update in metrics.jsonl or metrics.csv, and the bytes that are searched for it
-LOGGED, LOGGED_BYTES = re.compile(rb'"updates": [1-9]|\n[^,\n]+,[1-9]'), 2**20
 MIRRORED = "mirrored"  # what is there of `checkpoint.mirror`
 FIRST_STARTED, EARLIER_SECONDS = "first_started", "earlier_seconds"  # of a resumed run
 log = logging.getLogger("andiron")
@@ -61,13 +58,7 @@ def is_untrained(folder: RunFolder) -> bool:
 def _has_trained(folder: RunFolder) -> bool:
     """Whether files show an update, also if the status could not be written after it."""
     saved = (*folder.checkpoints.glob("step-[1-9]*"), *folder.tensorboard.glob("train/*"))
-    if folder.summary.exists() or saved:
-        return True
-    for path in (folder.metrics, folder.metrics_csv):
-        with suppress(OSError, ValueError), files.opened(path) as file:
-            if LOGGED.search(file.read(LOGGED_BYTES)):
-                return True
-    return False
+    return folder.summary.exists() or bool(saved)
 
 
 @dataclass
@@ -76,8 +67,7 @@ class Report:
 
     It is called once the run has begun, or ends without an update; `updated` after the first one.
     The first call of an untrained run calls `begin`.
-    `record` writes the record of a resumed run; `has_logged` is whether one that made no update
-    logged values, such as the rest of a validation.
+    `record` writes the record of a resumed run.
 
     `note` is why a run is done before its length is reached; `earlier` has the times of a resumed
     run's earlier sessions.
@@ -88,7 +78,6 @@ class Report:
     is_untrained: bool = False
     has_begun: bool = False
     has_updated: bool = False
-    has_logged: bool = False
     note: str | None = None
     started: str = field(default_factory=now)
     earlier: Mapping[str, Any] = field(default_factory=dict)

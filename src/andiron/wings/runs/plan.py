@@ -28,6 +28,6 @@ def _plan(config: Train, run_dir: Path, hydra_record: dict[str, str]) -> None:
 ANSWERS = [closed({
     "run_dir": TEXT, "steps": by_name(COUNT), "groups": by_name(by_name()),
     "learning_rates": by_name(by_name(NUMBER)), "memory_bytes": by_name(COUNT),
-    "slices": or_null(COUNT), "asking": by_name(COUNT),
+    "slices": or_null(COUNT),
 })]  # fmt: skip
 main = process.Command(_parser, ANSWERS, _run, parse=process.with_overrides)

@@ -3,8 +3,7 @@
 import copy
 import dataclasses
 import itertools
-import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,6 @@ from andiron.shell.run import exhausted
 from andiron.writers import TensorBoardWriter
 
 ROWS, POINTS = 11, 200  # in the table of learning rates, in the curves
-ANSWER_SECONDS = 10  # that a question about an update may take
 Rates = dict[int, dict[str, float]]  # by completed updates, by group
 
 
@@ -40,13 +38,11 @@ def plan(config: Train, run_dir: Path) -> None:
     rates = _learning_rates(built)
     owners = group_table.param_groups(built.optimizer.groups, rates[0], built.schedule)
     _write_curves(rates, run_dir)
-    sizes, seconds, slices = _memory_and_slices(config, built, run_dir)
-    advice = asking(seconds, sizes, built.num_updates)
+    sizes, slices = _memory_and_slices(config, built, run_dir)
     steps, shown_rates = _steps(config, built), _spread(rates, ROWS)
     if answers.give({
         "run_dir": str(run_dir), "steps": steps, "groups": owners,
         "learning_rates": shown_rates, "memory_bytes": sizes, "slices": slices,
-        "asking": advice,
     }):  # fmt: skip
         return
     console, views = Console(), wings.optional("andiron_lab.views.model_views")
@@ -63,14 +59,7 @@ def plan(config: Train, run_dir: Path) -> None:
     if slices != config.slices:
         now = "" if config.slices is None else f" with slices={config.slices}"
         console.print(f"an update is out of memory{now}; give {slices=}")
-    every = advice["every_updates"]
-    console.print(
-        f"a question about an update takes at most about {advice['seconds']} s with "
-        f"checkpoint.every={every} checkpoint.keep_every_updates={every}, which takes "
-        f"{advice['checkpoints']:,} x {advice['bytes'] / 1e6:,.1f} MB of disk",
-        f"learning rates as curves: tensorboard --logdir {run_dir}",
-        sep="\n", soft_wrap=True,
-    )  # fmt: skip
+    console.print(f"learning rates as curves: tensorboard --logdir {run_dir}", soft_wrap=True)
 
 
 def check(config: Train) -> dict[str, dict[str, int]]:
@@ -81,7 +70,7 @@ def check(config: Train) -> dict[str, dict[str, int]]:
     config = dataclasses.replace(_unwritten(config), data=_decoded_by_workers(config.data))
     with guarded_folders.writing_refused("check writes nothing; training would write it"):
         built = components.build(config)
-        sizes, _ = _memory(config, built, Path("unused"))
+        sizes = _memory(config, built, Path("unused"))
     return {"steps": _steps(config, built), "memory_bytes": sizes}
 
 
@@ -109,23 +98,12 @@ def _learning_rates(built: Components) -> Rates:
     return rates
 
 
-def asking(seconds: float, sizes: Mapping[str, int], updates: int) -> dict[str, int]:
-    """How often to keep a checkpoint, so that an update is made again within ANSWER_SECONDS."""
-    every = max(1, min(updates, int(ANSWER_SECONDS / seconds)))
-    every = int(float(f"{every:.0e}")) if every < updates else every  # one digit is enough
-    size = sum(sizes[name] for name in ("weights", "optimizer state", "averages"))
-    return {
-        "seconds": max(1, round(every * seconds)), "every_updates": every,
-        "checkpoints": updates // every, "bytes": size,
-    }  # fmt: skip
-
-
 def _memory_and_slices(
     config: Train, built: Components, run_dir: Path
-) -> tuple[dict[str, int], float, int | None]:
-    """The memory and the seconds of an update, and the fewest slices with which it fits."""
+) -> tuple[dict[str, int], int | None]:
+    """The memory of an update, and the fewest slices with which it fits."""
     try:
-        return *_memory(config, built, run_dir), config.slices
+        return _memory(config, built, run_dir), config.slices
     except (RuntimeError, MemoryError) as error:
         slices = 2 * (config.slices or 1)
         if not exhausted.is_out_of_memory(error) or slices > config.batch_size:
@@ -134,11 +112,10 @@ def _memory_and_slices(
     return _memory_and_slices(config, components.build(config), run_dir)
 
 
-def _memory(config: Train, built: Components, run_dir: Path) -> tuple[dict[str, int], float]:
+def _memory(config: Train, built: Components, run_dir: Path) -> dict[str, int]:
     """Bytes of weights, gradients, activations, optimizer state and averages; on a GPU its peak.
 
-    Measured on one update of the first epoch, which changes the model; also the seconds of the
-    gradients of another one.
+    Measured on one update of the first epoch, which changes the model.
     """
     with configured_learner.learner(config, built, run_dir) as learner:
         parameters = list(learner.model.parameters())
@@ -150,9 +127,6 @@ def _memory(config: Train, built: Components, run_dir: Path) -> tuple[dict[str, 
             first: Any = copy.copy(built.valid)
             first.epoch = lambda epoch: itertools.islice(built.valid.epoch(epoch), 1)
             learner.evaluate(first)  # its errors would end a run only after the first epoch
-            began, group = time.perf_counter(), [batch] * config.grads_accumulation
-            _ = float(learner.updater.gradients(group, learner.position)[0].loss or 0)
-            seconds = time.perf_counter() - began
         averages = [average.state_dict().values() for average in learner.averages.values()]
         part = "slice" if config.slices else "batch"
         sizes = {
@@ -164,7 +138,7 @@ def _memory(config: Train, built: Components, run_dir: Path) -> tuple[dict[str, 
         }
     if built.device.type == "cuda":
         sizes["peak on the GPU"] = torch.cuda.max_memory_allocated(built.device)
-    return sizes, seconds
+    return sizes
 
 
 def _bytes(tensors: Iterable[Tensor]) -> int:

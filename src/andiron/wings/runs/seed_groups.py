@@ -15,7 +15,7 @@ from andiron.plain.readable import number
 from andiron.plain.states import State
 from andiron.wings.runs.run_reader import RunReader
 from andiron.wings.runs.run_values import Names, comparable, differing
-from andiron.wings.runs.text_table import cell, table
+from andiron.wings.runs.text_table import table
 
 APART = ("seed", "name")  # options in which runs of one group may differ
 OF_FOLDS = (*APART, "data.fold")  # in a table of means
@@ -112,12 +112,6 @@ def as_rows(
         )
         for place, group in enumerate(groups, 1)
     ]
-
-
-def label(row: Row) -> str:
-    """The place of a group and its options, for a legend."""
-    options = (f"{name}={cell(value)}" for name, value in row.options.items())
-    return " ".join([f"{row.place}:", *options])
 
 
 def unlike(name: str, facts: Sequence[object]) -> list[str]:

@@ -1,7 +1,6 @@
 """Generates text with a trained language model, printed while it is sampled."""
 
 import argparse
-import sys
 
 from andiron import errors
 from andiron.plain import readable
@@ -18,10 +17,10 @@ def generate(options: argparse.Namespace) -> None:
     Raises: AndironError if the run cannot be loaded, or cannot continue the prompt.
     """
     run = run_arguments.loaded(options)
-    prompt = _read_stdin() if options.prompt == "-" else options.prompt
     from andiron.plain.token_texts import start_of
     from andiron.wings.trained import text_generation
 
+    prompt = options.prompt
     if prompt is None:
         prompt = start_of(getattr(run.model, "vocabulary", None))
     settings = {name: vars(options)[name] for name in ("temperature", "top_k", "seed")}
@@ -37,18 +36,9 @@ def generate(options: argparse.Namespace) -> None:
     print()
 
 
-def _read_stdin() -> str:
-    try:
-        return sys.stdin.buffer.read().decode()
-    except UnicodeDecodeError as error:
-        raise errors.DataError(
-            f"stdin: is not UTF-8 at byte {error.start} ({error.reason}); convert it"
-        ) from error
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = run_arguments.parser("Continue a text with a trained language model.")
-    prompt = "the text to continue, by default a line break if the text had any; - reads stdin"
+    prompt = "the text to continue, by default a line break if the text had any"
     parser.add_argument("--prompt", metavar="TEXT", help=prompt)
     length = "number of tokens to sample (default: 200)"
     parser.add_argument("--length", type=command_line.count, default=200, metavar="N", help=length)

@@ -4,23 +4,20 @@ import argparse
 import functools
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-from torch import Tensor
 
 from andiron import errors, serialization
-from andiron.plain.readable import joined, printable
+from andiron.plain.readable import printable
 from andiron.serialization import module_file, recorder, weight_files
 from andiron.shell.cli import answers
-from andiron.shell.cli.answer_schemas import COUNT, TEXT, closed, list_of
+from andiron.shell.cli.answer_schemas import COUNT, TEXT, closed
 from andiron.shell.cli.process import Command
 from andiron.wings.trained import named_output
 
 
 def import_state_dict(
     source: Path, target: Path, *, key: str | None = None, rename: Mapping[str, str] | None = None
-) -> tuple[int, list[str]]:
-    """Writes a `state_dict` as safetensors; returns the number of tensors and the entries left out.
+) -> int:
+    """Writes a `state_dict`, or a record with other names, as safetensors; returns its tensors.
 
     `key` is the path of the `state_dict` in nested dicts, such as `a.b`. Tensors that share memory
     are written separately.
@@ -28,50 +25,12 @@ def import_state_dict(
     OutputError if `target` cannot be written.
     """
     named_output.check(target, [source])
-    loaded, values = _load(source)
-    content = _state_dict(loaded, key, source)
-    tensors = weight_files.tensors_of(content)
-    left_out = _listed({name: content[name] for name in content if name not in tensors})
-    weight_files.check_sizes(tensors, source)
-    record = serialization.Record(module_file.renamed(tensors, rename or {}), values)
+    is_record = recorder.format_of(source)
+    record = serialization.load(source) if is_record else weight_files.state_dict(source, key)
+    tensors = module_file.renamed(record.tensors, rename or {})
     write = functools.partial(named_output.write, inputs=[source])
-    serialization.Recorder().record(record, target, write)
-    return len(tensors), left_out
-
-
-def _load(path: Path) -> tuple[Any, dict[str, str]]:
-    """The content of a file, and its layout if it is a record of another than torch's."""
-    if not recorder.format_of(path):
-        return weight_files.unpickled(path), {}
-    size = path.stat().st_size if path.exists() else 0
-    record = serialization.load(path, most_numbers=size)
-    layout = serialization.layout_of(record)
-    return record.tensors, {} if layout == "torch" else {module_file.LAYOUT: layout}
-
-
-def _state_dict(loaded: object, key: str | None, path: Path) -> Mapping[Any, Any]:
-    """The dict with tensors at the path `key` in nested dicts."""
-    if not isinstance(loaded, Mapping):
-        raise errors.DataError(f"{path}: holds {_type_name(loaded)}, not a state_dict")
-    inner = weight_files.dicts_with_tensors(loaded)
-    content = inner.get(key, {}) if key else loaded
-    if weight_files.tensors_of(content):
-        return content
-    holds = f"it holds {joined(_listed(loaded)) or 'nothing'}"
-    if inner:
-        holds = f"there are tensors under {joined([*inner])}: name one with --key"
-    place = f" under {key!r}" if key else ""
-    raise errors.DataError(f"{path}: not a plain state_dict{place}; {holds}")
-
-
-def _listed(entries: Mapping[object, object]) -> list[str]:
-    return [f"{name} ({_type_name(value)})" for name, value in entries.items()]
-
-
-def _type_name(value: object) -> str:
-    if isinstance(value, Tensor):
-        return "a tensor whose name is not a string"
-    return f"a dict of {len(value)}" if isinstance(value, Mapping) else f"a {type(value).__name__}"
+    serialization.Recorder().record(serialization.Record(tensors, record.values), target, write)
+    return len(tensors)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -89,12 +48,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _convert(options: argparse.Namespace) -> None:
     renames = dict(map(_split_rename, options.rename))
-    number, left_out = import_state_dict(
-        options.source, options.target, key=options.key, rename=renames
-    )
-    if not answers.give({"path": str(options.target), "tensors": number, "left_out": left_out}):
-        lines = f"{options.target}: {number} tensors", *(f"left out: {name}" for name in left_out)
-        print(*map(printable, lines), sep="\n")
+    number = import_state_dict(options.source, options.target, key=options.key, rename=renames)
+    if not answers.give({"path": str(options.target), "tensors": number}):
+        print(printable(f"{options.target}: {number} tensors"))
 
 
 def _split_rename(text: str) -> tuple[str, str]:
@@ -104,5 +60,5 @@ def _split_rename(text: str) -> tuple[str, str]:
     return pattern, new
 
 
-ANSWERS = [closed({"path": TEXT, "tensors": COUNT, "left_out": list_of(TEXT)})]
+ANSWERS = [closed({"path": TEXT, "tensors": COUNT})]
 main = Command(_parser, ANSWERS, _convert, page="records.md")

@@ -52,23 +52,22 @@ def write(path: Path, pieces: files.Pieces, inputs: Inputs = ()) -> None:
         ) from error
 
 
-def check_folder(path: Path, *, is_inside_allowed: bool = False, hint: str = "") -> None:
+def check_folder(path: Path) -> None:
     """Checks that files can be written to a folder, which need not exist yet; changes nothing.
 
-    Raises: OutputError, and inside a run folder, unless that is allowed, with the `hint`.
+    Raises: OutputError, also inside a run folder.
     """
     real = Path(os.path.realpath(path))
     nearest = next(parent for parent in (real, *real.parents) if os.path.lexists(parent))
-    run = None if is_inside_allowed else run_record.enclosing_run(real)
     if not nearest.is_dir():
         problem = "is not a folder" if nearest == real else f"{nearest} is not a folder"
-    elif run is not None:
+    elif run := run_record.enclosing_run(real):
         problem = f"is inside the run folder {run}"
     elif not os.access(nearest, os.W_OK | os.X_OK):
         problem = UNWRITABLE
     else:
         return
-    raise errors.OutputError(f"{path}: {problem}; name another folder{hint if run else ''}")
+    raise errors.OutputError(f"{path}: {problem}; name another folder")
 
 
 def _problem(path: Path, inputs: Inputs) -> str | None:

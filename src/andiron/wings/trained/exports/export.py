@@ -28,8 +28,7 @@ def export(options: argparse.Namespace) -> None:
     Raises: AndironError if the run cannot be loaded, or its model cannot be exported.
     """
     output, kind = options.output.absolute(), options.format
-    hint = ", or allow it with --inside-run"
-    named_output.check_folder(output, is_inside_allowed=options.inside_run, hint=hint)
+    named_output.check_folder(output)
     _check_target(output, kind)
     run = run_arguments.loaded(options)
     # torch, only once the run is found
@@ -88,8 +87,6 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="include preprocessing: the program takes stored inputs, such as pixel bytes",
     )
-    inside = "allow an --output inside a run folder"
-    parser.add_argument("--inside-run", action="store_true", help=inside)
     parser.set_defaults(device="cpu")
     return parser
 
