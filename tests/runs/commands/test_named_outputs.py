@@ -8,7 +8,6 @@ import pytest
 import torch
 from PIL import Image
 
-from andiron.wings.runs import plan
 from andiron.wings.trained import evaluate, import_state_dict, predict, run_arguments
 from andiron.wings.trained.exports import export
 from in_process import called
@@ -21,7 +20,6 @@ FILES = {
 FOLDERS = {
     "evaluate": (evaluate.main, "run", "--pictures", "PLACE"),
     "export": (export.main, "run", "--format", "safetensors", "--output", "PLACE"),
-    "plan": (plan.main, "hydra.run.dir=PLACE"),
     "find_lr": (find_lr.main, "--updates", "12", "hydra.run.dir=PLACE"),
 }
 

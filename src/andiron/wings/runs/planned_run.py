@@ -17,32 +17,28 @@ from torch import Tensor
 from andiron.disk import guarded_folders
 from andiron.optim.owners import group_table
 from andiron.plain import wings
-from andiron.protocols import Point
 from andiron.render.summary_table import groups, right, rows
-from andiron.run_folder import RunFolder
 from andiron.shell.assembly import components, configured_learner
 from andiron.shell.assembly.components import Components
 from andiron.shell.cli import answers
 from andiron.shell.config.schema import Train
 from andiron.shell.run import exhausted
-from andiron.writers import TensorBoardWriter
 
-ROWS, POINTS = 11, 200  # in the table of learning rates, in the curves
+ROWS = 11  # in the table of learning rates
 Rates = dict[int, dict[str, float]]  # by completed updates, by group
 
 
-def plan(config: Train, run_dir: Path) -> None:
-    """Prints what training would do, and writes the learning rates to TensorBoard."""
+def plan(config: Train) -> None:
+    """Prints what training would do."""
     config = _unwritten(config)
     built = components.build(config)
     rates = _learning_rates(built)
     owners = group_table.param_groups(built.optimizer.groups, rates[0], built.schedule)
-    _write_curves(rates, run_dir)
-    sizes, slices = _memory_and_slices(config, built, run_dir)
+    sizes, slices = _memory_and_slices(config, built)
     steps, shown_rates = _steps(config, built), _spread(rates, ROWS)
     if answers.give({
-        "run_dir": str(run_dir), "steps": steps, "groups": owners,
-        "learning_rates": shown_rates, "memory_bytes": sizes, "slices": slices,
+        "steps": steps, "groups": owners, "learning_rates": shown_rates, "memory_bytes": sizes,
+        "slices": slices,
     }):  # fmt: skip
         return
     console, views = Console(), wings.optional("andiron_lab.views.model_views")
@@ -59,7 +55,6 @@ def plan(config: Train, run_dir: Path) -> None:
     if slices != config.slices:
         now = "" if config.slices is None else f" with slices={config.slices}"
         console.print(f"an update is out of memory{now}; give {slices=}")
-    console.print(f"learning rates as curves: tensorboard --logdir {run_dir}", soft_wrap=True)
 
 
 def check(config: Train) -> dict[str, dict[str, int]]:
@@ -70,7 +65,7 @@ def check(config: Train) -> dict[str, dict[str, int]]:
     config = dataclasses.replace(_unwritten(config), data=_decoded_by_workers(config.data))
     with guarded_folders.writing_refused("check writes nothing; training would write it"):
         built = components.build(config)
-        sizes = _memory(config, built, Path("unused"))
+        sizes = _memory(config, built)
     return {"steps": _steps(config, built), "memory_bytes": sizes}
 
 
@@ -98,26 +93,24 @@ def _learning_rates(built: Components) -> Rates:
     return rates
 
 
-def _memory_and_slices(
-    config: Train, built: Components, run_dir: Path
-) -> tuple[dict[str, int], int | None]:
+def _memory_and_slices(config: Train, built: Components) -> tuple[dict[str, int], int | None]:
     """The memory of an update, and the fewest slices with which it fits."""
     try:
-        return _memory(config, built, run_dir), config.slices
+        return _memory(config, built), config.slices
     except (RuntimeError, MemoryError) as error:
         slices = 2 * (config.slices or 1)
         if not exhausted.is_out_of_memory(error) or slices > config.batch_size:
             raise
     config = dataclasses.replace(config, slices=slices)
-    return _memory_and_slices(config, components.build(config), run_dir)
+    return _memory_and_slices(config, components.build(config))
 
 
-def _memory(config: Train, built: Components, run_dir: Path) -> dict[str, int]:
+def _memory(config: Train, built: Components) -> dict[str, int]:
     """Bytes of weights, gradients, activations, optimizer state and averages; on a GPU its peak.
 
     Measured on one update of the first epoch, which changes the model.
     """
-    with configured_learner.learner(config, built, run_dir) as learner:
+    with configured_learner.learner(config, built, Path("unused")) as learner:
         parameters = list(learner.model.parameters())
         batch = next(built.train.epoch(0))
         with learner.training(built.train):
@@ -189,10 +182,3 @@ def _rate_table(rates: Rates) -> Table:
         for updates, by_group in rates.items()
     ]
     return rows(cells, *(right(Text(name)) for name in ("update", *names)), title="learning rates")
-
-
-def _write_curves(rates: Rates, run_dir: Path) -> None:
-    writer = TensorBoardWriter(RunFolder(run_dir).tensorboard)
-    for updates, by_group in _spread(rates, POINTS).items():
-        writer.write(Point("plan", updates, 1, {f"lr/{name}": lr for name, lr in by_group.items()}))
-    writer.close()
