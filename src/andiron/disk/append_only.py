@@ -11,7 +11,7 @@ import os
 import stat
 import threading
 import weakref
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 
 from andiron.disk import guarded_folders
@@ -54,19 +54,12 @@ def list_open_files() -> None:
             guarded_folders.list_file(file.path, is_own=file.is_made)
 
 
-def keep_open_files(folder: Path, moved: Path, others: Collection[str]) -> None:
-    """Puts files that this process made in a folder, and has open, back from where it was moved.
-
-    `others` are the names of those that stay there.
-    """
+def made_in(folder: Path) -> set[str]:
+    """The names below the folder of files that this process made there, and has open."""
     above = Path(os.path.abspath(folder))
-    for file in _in_use:
-        path = Path(os.path.abspath(file.path))
-        if file.is_made and not file.is_closed and above in path.parents:
-            name = path.relative_to(above)
-            if name.as_posix() not in others:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                (moved / name).rename(path)
+    made = (file.path for file in _in_use if file.is_made and not file.is_closed)
+    paths = [path for path in map(Path, map(os.path.abspath, made)) if above in path.parents]
+    return {path.relative_to(above).as_posix() for path in paths}
 
 
 class AppendOnlyFile:

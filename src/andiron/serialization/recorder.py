@@ -7,13 +7,14 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import safetensors
 
 from andiron import errors
 from andiron.disk import files
 from andiron.plain import wings
+from andiron.ranges import checked
 from andiron.serialization import (
     burnpack,
     json_format,
@@ -43,6 +44,7 @@ WRONG_CONTENT = (
 )  # fmt: skip
 
 
+@checked
 @dataclass(frozen=True)
 class Recorder:
     """Writes records in one format, and reads records in any.
@@ -52,19 +54,10 @@ class Recorder:
     are loaded in their own dtype.
     """
 
-    format: str = "safetensors"
-    precision: str = "exact"
+    format: Literal["safetensors", "msgpack", "json"] = "safetensors"
+    precision: Literal["exact", "half", "bfloat16", "full", "double"] = "exact"
     gzip: bool = False
     narrow: bool = False
-
-    def __post_init__(self) -> None:
-        for option, allowed in ("format", SUFFIXES), ("precision", number_formats.PRECISIONS):
-            value = getattr(self, option)
-            if value not in allowed:
-                raise ValueError(
-                    f"{option} is {value!r}; choose from {', '.join(allowed)}"
-                    f"{errors.nearest(value, allowed)}"
-                )
 
     @property
     def suffix(self) -> str:

@@ -54,11 +54,6 @@ class Writers:
         self._writers = {} if callable(writers) else dict(writers)
         self._failures: Counter[str] = Counter()
 
-    @property
-    def are_made(self) -> bool:
-        """Whether the writers exist, and may have made their files."""
-        return self._make is None
-
     def open(self) -> None:
         """Makes the writers."""
         if self._make is not None:

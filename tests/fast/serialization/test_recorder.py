@@ -186,8 +186,9 @@ def test_a_name_that_says_no_format_is_refused(name, tmp_path):
 
 @pytest.mark.parametrize(("options", "words"), [
     ({"format": "msgpck"},
-     "format is 'msgpck'; choose from safetensors, msgpack, json; did you mean 'msgpack'?"),
-    ({"precision": "fp64"}, "precision is 'fp64'; choose from exact, half, bfloat16, full, double"),
+     "format=msgpck: should be 'safetensors', 'msgpack' or 'json' (Recorder)"),
+    ({"precision": "fp64"},
+     "precision=fp64: should be 'exact', 'half', 'bfloat16', 'full' or 'double' (Recorder)"),
 ])  # fmt: skip
 def test_an_invalid_option_is_answered_by_the_available_ones(options, words):
     assert message_of(ValueError, serialization.Recorder, **options) == words

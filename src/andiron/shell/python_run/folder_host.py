@@ -151,9 +151,7 @@ class FolderHost:
             )
         if self._has_run:
             return claim.resumed(folder)
-        logs = (folder.metrics, folder.metrics_csv, folder.tensorboard)
-        opened = logs if self._writers.are_made else ()
-        return claim.claimed(folder, overwrite=self._chosen.overwrite, opened=opened)
+        return claim.claimed(folder, overwrite=self._chosen.overwrite)
 
     def _changes(self, train: Loader | None) -> leaves.Differences:
         """The changes since the run was recorded, as far as they are known without a loader.

@@ -1,14 +1,13 @@
 """Keeps a run's folder to one process: claims it for a new run, or to resume one."""
 
-import errno
 import logging
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from andiron import errors
-from andiron.disk import files
+from andiron.disk import append_only, files
 from andiron.plain import readable
 from andiron.run_folder import RunFolder
 from andiron.shell.config import quoting
@@ -19,12 +18,10 @@ log = logging.getLogger("andiron")
 
 
 @contextmanager
-def claimed(
-    folder: RunFolder, *, overwrite: bool = False, opened: Collection[Path] = ()
-) -> Iterator[status.Report]:
+def claimed(folder: RunFolder, *, overwrite: bool = False) -> Iterator[status.Report]:
     """Claims the folder for a new run and keeps its status and log; an empty folder may exist.
 
-    `opened` are files and folders there that writers of the new run have made before.
+    Writers of the new run may have made files there before.
     Call the yielded report after the first update: it removes the run that is replaced. After an
     earlier error that run is restored, or nothing is left of the new one.
     Raises: RunFolderError if the folder cannot be written, or holds files that no run wrote or a
@@ -39,7 +36,7 @@ def claimed(
     _refuse_inside(folder)
     with ExitStack() as stack:
         with alone_in(folder.path):
-            _claim(folder, overwrite=overwrite, opened=opened)
+            _claim(folder, overwrite=overwrite)
             stack.enter_context(_undo_on_error(folder, report))
             try:
                 stack.enter_context(run_files.guarded(folder))
@@ -50,23 +47,6 @@ def claimed(
         with status.reported(folder, report):
             yield report
             report()  # a run of no updates
-
-
-def check(folder: RunFolder, *, may_hold_run: bool) -> None:
-    """Refuses a folder that `claimed` would refuse; changes nothing.
-
-    Raises: RunFolderError.
-    """
-    path = Path(os.path.abspath(folder.path))
-    _refuse_inside(folder)
-    place = next(parent for parent in (path, *path.parents) if os.path.lexists(parent))
-    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        code = errno.EACCES if place.is_dir() else errno.ENOTDIR
-        raise unwritable(place, OSError(code, os.strerror(code)))
-    if place == path:
-        _refuse_links(folder)
-        _refuse_run(folder, may_hold_run)
-        _refuse_foreign(folder)
 
 
 @contextmanager
@@ -145,14 +125,14 @@ def refuse_if_running(folder: RunFolder) -> None:
         )
 
 
-def _claim(folder: RunFolder, *, overwrite: bool, opened: Collection[Path]) -> None:
+def _claim(folder: RunFolder, *, overwrite: bool) -> None:
     """Writes the new run's manifest, after an earlier run was moved aside."""
     path = folder.path
     try:
         _settle(folder)
         _refuse_links(folder)
         _refuse_run(folder, overwrite)
-        _refuse_foreign(folder, opened)
+        _refuse_foreign(folder)
         if not run_record.holds_run(folder):
             run_record.begin(folder)
             return
@@ -202,16 +182,18 @@ def _refuse_links(folder: RunFolder) -> None:
         )
 
 
-def _refuse_foreign(folder: RunFolder, opened: Collection[Path] = ()) -> None:
+def _refuse_foreign(folder: RunFolder) -> None:
     """Refuses files that are not the run's: not in its manifest, or in a folder without a run.
 
-    Only the half-written manifest of a process that was killed early is ignored.
+    Ignored are files that writers of this process have made, and the half-written manifest of a
+    process that was killed early.
     """
     if run_record.holds_run(folder):
         names, remedy = run_record.unlisted(folder), "move them elsewhere"
     else:
         final_names, manifest = files.partials(folder.path), folder.manifest.name
-        entries = sorted({*folder.path.iterdir()} - {*opened})
+        made = {name.partition("/")[0] for name in append_only.made_in(folder.path)}
+        entries = [path for path in sorted(folder.path.iterdir()) if path.name not in made]
         names = [path.name for path in entries if final_names.get(path) != manifest]
         remedy = f"if a run is there, restore its {manifest}, which is missing or damaged"
     if names:

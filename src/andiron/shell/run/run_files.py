@@ -49,8 +49,9 @@ def replace(folder: RunFolder) -> None:
     try:
         place.mkdir(exist_ok=True)  # made by another process that waits to claim it
         shutil.copymode(aside, place)
-        own = names(RunFolder(aside))
-        append_only.keep_open_files(folder.path, aside, own)
+        for name in append_only.made_in(folder.path) - names(RunFolder(aside)):
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (aside / name).rename(place / name)
         run_record.begin(folder)
     except BaseException:
         undo(folder)

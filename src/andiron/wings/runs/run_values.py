@@ -1,6 +1,5 @@
 """Values of runs by name: facts, options and metrics; options that differ; sorted runs."""
 
-import difflib
 import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +11,6 @@ from andiron.plain.improvement import LAST
 from andiron.plain.plain_values import as_text, is_number
 from andiron.wings.runs.run_reader import FACTS, RunReader, directions
 
-MOST_NEAREST = 5
 MOST_COLUMNS = 30  # an untrusted run may have thousands of options
 TEXT = r"\s*([^=<>!]*[^=<>!\s])\s*"
 COMPARISON = re.compile(f"{TEXT}(==|!=|<=|>=|[=<>]){TEXT}")
@@ -52,10 +50,9 @@ def _match(name: str, names: Sequence[str]) -> str:
     if matches:
         raise errors.SelectionError(f"{name}: ambiguous; give one of {readable.joined(matches)}")
     leaves = {full.replace("/", ".").rpartition(".")[2]: full for full in names}
-    close_names = difflib.get_close_matches(name, [*names, *leaves], MOST_NEAREST, 0.5)
-    nearest = dict.fromkeys(leaves.get(text, text) for text in close_names)
-    candidates = readable.joined([*nearest] or names, readable.MOST_LISTED)
-    remedy = f"did you mean {candidates}?" if nearest else f"available: {candidates or 'nothing'}"
+    close = errors.closest(name, [*names, *leaves])
+    available = readable.joined(names, readable.MOST_LISTED) or "nothing"
+    remedy = f"did you mean {leaves.get(close, close)}?" if close else f"available: {available}"
     raise errors.SelectionError(f"{name}: no run here has it; {remedy}")
 
 
