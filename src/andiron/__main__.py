@@ -21,15 +21,14 @@ COMMANDS = {  # module:function, each imported only when it is asked for
     "runs": "andiron.wings.runs.command:main",
     "import-state-dict": "andiron.wings.trained.import_state_dict:main",
     "new": "andiron.wings.runs.new_project:main",
-    "schema": "andiron.wings.runs.editor_schema:main",
 }
 PAGES = {"help": "list_commands", "--help": "main", "-h": "main", "version": "print_version"}
 SIMILAR = 0.75  # of 1: `evalute`, but not `resume`, which is an option
 GUIDE = "andiron.shell.cli.guide"
 # where that is installed, or in a checkout
 OF_THE_LAB = (
-    "bisect", "consolidate", "differ", "find-lr", "recheck", "replay", "rerun", "samples", "seeds",
-    "tokenize", "try", "verify-resume",
+    "bisect", "consolidate", "differ", "find-lr", "recheck", "replay", "rerun", "samples",
+    "schema", "seeds", "tokenize", "try", "verify-resume",
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ COMMANDS = {
     "replay": "andiron_lab.ask.replay:main",
     "rerun": "andiron_lab.ask.rerun:main",
     "samples": "andiron_lab.ask.samples:main",
+    "schema": "andiron_lab.views.editor_schema:main",
     "seeds": "andiron_lab.seeds.seeds:main",
     "tokenize": "andiron_lab.data.tokenizing:main",
     "try": "andiron_lab.seeds.ideas:main",
