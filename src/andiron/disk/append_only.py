@@ -16,8 +16,7 @@ from pathlib import Path
 
 from andiron.disk import guarded_folders
 
-# absent on Windows; opening a pipe without a reader would block
-FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK  # opening a pipe without a reader would block
 log = logging.getLogger("andiron")
 
 
@@ -271,5 +270,4 @@ def _after_fork() -> None:
 
 
 _in_use: weakref.WeakSet[AppendOnlyFile] = weakref.WeakSet()
-if hasattr(os, "register_at_fork"):  # absent on Windows
-    os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(after_in_child=_after_fork)
