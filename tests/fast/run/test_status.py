@@ -7,10 +7,9 @@ from unittest import mock
 import pytest
 
 from andiron.disk import files
-from andiron.run_folder import CSV_HEADER, RunFolder
+from andiron.run_folder import RunFolder
 from andiron.shell.run import claim, run_record, status
 
-VALIDATED = b'{"split": "valid", "updates": 0}\n'
 START = datetime(2026, 11, 22, 7, 10, tzinfo=UTC)
 
 
@@ -21,11 +20,7 @@ def at(minutes):
 @pytest.mark.parametrize(("name", "content", "has_trained"), [
     ("summary.json", b"{}", True),
     ("checkpoints/step-3/state.json", b"{}", True),
-    ("metrics.jsonl", VALIDATED + b'{"split": "train", "updates": 20}\n', True),
-    ("metrics.csv", CSV_HEADER + b"valid,0,0,a,b,1\ntrain,7,1,a,b,1\n", True),
     ("tensorboard/train/events.out.tfevents.1.x", b"", True),
-    ("metrics.jsonl", VALIDATED, False),
-    ("metrics.csv", CSV_HEADER + b"valid,0,0,a,b,1\n", False),
     ("checkpoints/step-0/state.json", b"{}", False),
 ])  # fmt: skip
 def test_an_update_that_files_show_counts_whatever_the_status_says(
