@@ -12,6 +12,7 @@ import sysconfig
 from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from andiron.run_folder import RunFolder, is_sweep
 from andiron.shell.config import project
 
 MOST_MODULES, MOST_UNTRACKED = 200, 1000
+MOST_INSIDE = 1000  # entries of an untracked folder that are looked at for runs
 GENERATED = ("outputs", "multirun", "__pycache__")
 PLACES = [f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "scripts")]
 UNSET = "ANDIRON_UNSET"  # an empty variable, as the value of settings
@@ -168,9 +170,16 @@ def _patch(root: str, *, has_code: bool) -> bytes | None:
     return _git(root, DIFF, settings)
 
 
-def _is_generated(path: Path) -> bool:
-    """Whether a path is a run or a sweep, or a folder of them by its name."""
-    return path.name in GENERATED or os.path.exists(RunFolder(path).status) or is_sweep(path)
+def _is_generated(path: Path, levels: int = 3) -> bool:
+    """Whether a path is a run or a sweep, or a folder that contains nothing else."""
+    if path.name in GENERATED or os.path.exists(RunFolder(path).status) or is_sweep(path):
+        return True
+    try:
+        inside = [*islice(path.iterdir(), MOST_INSIDE + 1)] if levels else []
+    except OSError:  # a file, or a folder that may not be read
+        return False
+    is_seen_whole = 0 < len(inside) <= MOST_INSIDE
+    return is_seen_whole and all(_is_generated(place, levels - 1) for place in inside)
 
 
 def _list_files(root: str, arguments: str = "") -> list[str]:
