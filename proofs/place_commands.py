@@ -67,6 +67,8 @@ def is_delivered(command: Command, at: Ground, content: bytes) -> bool:
     expected = at.templates / "expected" / f"{command.name}{command.suffix}"
     if not command.is_file:
         return False
+    if command.name == "png":
+        return PNG[1][:4] in content  # as text, without the bytes that are none
     return expected.read_bytes() in content
 
 
@@ -102,6 +104,10 @@ def _is_exported(at: Ground, place: Path) -> bool:
 
 def _is_as_expected(name: str, at: Ground, place: Path) -> bool:
     return place.read_bytes() == (at.templates / "expected" / name).read_bytes()
+
+
+def _is_picture(at: Ground, place: Path) -> bool:
+    return _is_png(place.read_bytes())
 
 
 def _is_png(content: bytes) -> bool:
@@ -168,6 +174,10 @@ RESULTS = (  # a file, or a folder of files
         lambda at, to: [at.work / "source" / "weights.pt", to],
         partial(_is_as_expected, "import.safetensors"), is_file=True, suffix=".safetensors",
         own_input=lambda at: at.work / "source" / "weights.pt",
+    ),
+    Command(
+        "png", runs.main, lambda at, to: ["compare", at.run, "--png", to], _is_picture,
+        is_file=True, own_input=lambda at: RunFolder(at.run).metrics,
     ),
     Command(
         "export", export.main,

@@ -7,12 +7,14 @@ import pytest
 import torch
 from PIL import Image
 
+from andiron.wings.runs import command as runs
 from andiron.wings.trained import evaluate, import_state_dict, predict
 from in_process import called
 from small_disks import fill, mounted
 
 COMMANDS = {
     "predict": (predict.main, "RUN", "picture.png", "--output", "DISK/out.safetensors"),
+    "runs compare": (runs.main, "compare", "RUN", "--png", "DISK/out.safetensors"),
     "import_state_dict": (import_state_dict.main, "weights.pt", "DISK/out.safetensors"),
     "evaluate": (evaluate.main, "RUN", "--pictures", "DISK"),
 }

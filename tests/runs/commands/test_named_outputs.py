@@ -8,6 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
+from andiron.wings.runs import command as runs, plan
 from andiron.wings.trained import evaluate, import_state_dict, predict, run_arguments
 from andiron.wings.trained.exports import export
 from in_process import called
@@ -15,11 +16,13 @@ from proofs.lab_parts import find_lr
 
 FILES = {
     "predict": (predict.main, "run", "pictures", "--output", "PLACE"),
+    "runs compare": (runs.main, "compare", "run", "--png", "PLACE"),
     "import_state_dict": (import_state_dict.main, "weights.pt", "PLACE"),
 }
 FOLDERS = {
     "evaluate": (evaluate.main, "run", "--pictures", "PLACE"),
     "export": (export.main, "run", "--format", "safetensors", "--output", "PLACE"),
+    "plan": (plan.main, "hydra.run.dir=PLACE"),
     "find_lr": (find_lr.main, "--updates", "12", "hydra.run.dir=PLACE"),
 }
 

@@ -142,8 +142,8 @@ def _made(path):
     return path
 
 
-def test_runs_that_differ_only_in_seed_are_compared_as_one(trained):
-    shown = words("compare", "--metric", "valid/accuracy", cwd=trained)
+def test_runs_that_differ_only_in_seed_are_compared_as_one(trained, tmp_path):
+    shown = words("compare", "--metric", "valid/accuracy", "--png", tmp_path / "c", cwd=trained)
     compared = json.loads(words("compare", "--metric", "valid/accuracy", "--json", cwd=trained))
     rows = compared["groups"]
 
@@ -156,6 +156,7 @@ def test_runs_that_differ_only_in_seed_are_compared_as_one(trained):
     ]
     assert pair["metrics"]["test/loss"]["mean"] == pytest.approx(sum(values) / 2, rel=1e-12)
     assert "±" in shown and shown.splitlines()[-1].split()[-1] == "updates"
+    assert (tmp_path / "c").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_run_is_shown_with_a_line_for_each_value_and_only_as_it_was_written(here):

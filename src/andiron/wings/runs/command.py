@@ -23,6 +23,7 @@ from andiron.wings.runs import (
 )  # fmt: skip
 from andiron.wings.runs.run_reader import RunReader
 from andiron.wings.sweep import ledger, sweep_results
+from andiron.wings.trained import named_output
 
 LATEST = Path(named_folder.LATEST)
 DEFAULT_FOLDERS = named_folder.OF_TRAINING
@@ -57,6 +58,8 @@ def show(options: Options) -> None:
 
 def compare(options: Options) -> None:
     """Prints a row for each group of runs that differ only in the seed, and plots their curves."""
+    if options.png is not None:
+        named_output.check(options.png)
     if len(options.folders) == 1 and is_sweep(options.folders[0]) and not options.where:
         return _compare_sweep(options)
     runs = require_runs(options)
@@ -72,6 +75,7 @@ def compare(options: Options) -> None:
     metric = metric_of(measured, options.metric)
     direction = options.direction or run_values.known_direction(metric, runs)
     rows = seed_groups.compared(measured, metric, direction)
+    _draw(options, rows, metric)
     chart = epoch_curves.as_text(rows, metric)
     doubt = seed_groups.doubt(rows, metric) if direction else None
     text = "\n\n".join(filter(None, [seed_groups.as_table(rows), doubt, chart]))
@@ -92,8 +96,14 @@ def _compare_sweep(options: Options) -> None:
             results.write()
     except errors.SweepError as error:  # such as a sweep of another user's
         print(f"warning: {error}", file=sys.stderr)
+    _draw(options, results.rows, results.metric)
     if not answers.give(results.plain()):
         print(results.as_text())
+
+
+def _draw(options: Options, rows: Sequence[seed_groups.Row], metric: str) -> None:
+    if options.png is not None:
+        named_output.write(options.png, [epoch_curves.picture(rows, metric)])
 
 
 def best(options: Options) -> None:
@@ -224,6 +234,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "--sort": {"metavar": "NAME", "help": "an option, or a metric (best first)"},
     "--reverse": {"help": "reverse the order", **SWITCH},
     "--columns": {"metavar": "NAMES", "help": "such as lr,valid/accuracy.last"},
+    "--png": {"type": Path, "metavar": "FILE", "help": "also write the curves there"},
     "--yes": {"help": "do not ask for confirmation", **SWITCH},
 }
 COMMANDS: dict[str, tuple[Callable[[Options], int | None], str]] = {
@@ -231,7 +242,7 @@ COMMANDS: dict[str, tuple[Callable[[Options], int | None], str]] = {
         list_runs, "folders --where --metric --direction --sort --reverse --columns"
     ),
     "show": (show, "run"),
-    "compare": (compare, "folders --where --metric --direction"),
+    "compare": (compare, "folders --where --metric --direction --png"),
     "best": (best, "folders --where --metric --direction"),
     "diff": (diff, "a b"),
     "tree": (tree, "folders --where"),

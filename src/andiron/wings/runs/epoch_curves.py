@@ -1,12 +1,13 @@
-"""The curves of a logged metric for groups of runs, as text."""
+"""The curves of a logged metric for groups of runs, as text or as a picture."""
 
+import io
 import math
 from collections.abc import Sequence
 
 from andiron.plain import readable
 from andiron.wings.runs.seed_groups import Row
 
-MARKS = "123456789abcdefghijklmnopqrstuvwxyz"  # of the curves, in order
+MARKS = "123456789abcdefghijklmnopqrstuvwxyz"  # of the curves in a chart, in order
 MOST_VALUE = 1e300  # differences of such values are finite
 COLUMNS, ROWS = 80, 16
 
@@ -23,6 +24,21 @@ def as_text(rows: Sequence[Row], metric: str) -> str:
     if not drawn:
         return f"{readable.printable(metric)}: no curve"
     return "\n".join([readable.printable(metric), *(line.plain.rstrip() for line in drawn)])
+
+
+def picture(rows: Sequence[Row], metric: str) -> bytes:
+    """The same curves as a PNG, each with the number of its group; raises as `as_text`."""
+    from matplotlib.figure import Figure  # imports for half a second, and only here
+
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    for row in rows:
+        axes.plot(*_means(row, metric), label=f"group {row.place}")
+    axes.set_xlabel("updates")
+    axes.set_ylabel(readable.printable_line(metric), parse_math=False)
+    axes.legend(fontsize="small")
+    figure.savefig(written := io.BytesIO(), dpi=120, format="png")
+    return written.getvalue()
 
 
 def _means(row: Row, metric: str) -> tuple[Sequence[int], Sequence[float]]:

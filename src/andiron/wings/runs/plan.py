@@ -4,8 +4,9 @@ import argparse
 from pathlib import Path
 
 from andiron.shell.cli import answers, command_line, process
-from andiron.shell.cli.answer_schemas import COUNT, NUMBER, by_name, closed, or_null
+from andiron.shell.cli.answer_schemas import COUNT, NUMBER, TEXT, by_name, closed, or_null
 from andiron.shell.config.schema import Train
+from andiron.wings.trained import named_output
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -14,17 +15,18 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> None:
-    command_line.main(_plan, None, options.overrides)
+    command_line.main(_plan, None, command_line.in_folder(options.overrides, "plan"))
 
 
 def _plan(config: Train, run_dir: Path, hydra_record: dict[str, str]) -> None:
+    named_output.check_folder(run_dir)
     from andiron.wings.runs import planned_run  # imports torch
 
-    planned_run.plan(config)
+    planned_run.plan(config, run_dir)
 
 
 ANSWERS = [closed({
-    "steps": by_name(COUNT), "groups": by_name(by_name()),
+    "run_dir": TEXT, "steps": by_name(COUNT), "groups": by_name(by_name()),
     "learning_rates": by_name(by_name(NUMBER)), "memory_bytes": by_name(COUNT),
     "slices": or_null(COUNT),
 })]  # fmt: skip

@@ -17,28 +17,32 @@ from torch import Tensor
 from andiron.disk import guarded_folders
 from andiron.optim.owners import group_table
 from andiron.plain import wings
+from andiron.protocols import Point
 from andiron.render.summary_table import groups, right, rows
+from andiron.run_folder import RunFolder
 from andiron.shell.assembly import components, configured_learner
 from andiron.shell.assembly.components import Components
 from andiron.shell.cli import answers
 from andiron.shell.config.schema import Train
 from andiron.shell.run import exhausted
+from andiron.writers import TensorBoardWriter
 
-ROWS = 11  # in the table of learning rates
+ROWS, POINTS = 11, 200  # in the table of learning rates, in the curves
 Rates = dict[int, dict[str, float]]  # by completed updates, by group
 
 
-def plan(config: Train) -> None:
-    """Prints what training would do."""
+def plan(config: Train, run_dir: Path) -> None:
+    """Prints what training would do, and writes the learning rates to TensorBoard."""
     config = _unwritten(config)
     built = components.build(config)
     rates = _learning_rates(built)
     owners = group_table.param_groups(built.optimizer.groups, rates[0], built.schedule)
+    _write_curves(rates, run_dir)
     sizes, slices = _memory_and_slices(config, built)
     steps, shown_rates = _steps(config, built), _spread(rates, ROWS)
     if answers.give({
-        "steps": steps, "groups": owners, "learning_rates": shown_rates, "memory_bytes": sizes,
-        "slices": slices,
+        "run_dir": str(run_dir), "steps": steps, "groups": owners,
+        "learning_rates": shown_rates, "memory_bytes": sizes, "slices": slices,
     }):  # fmt: skip
         return
     console, views = Console(), wings.optional("andiron_lab.views.model_views")
@@ -55,6 +59,7 @@ def plan(config: Train) -> None:
     if slices != config.slices:
         now = "" if config.slices is None else f" with slices={config.slices}"
         console.print(f"an update is out of memory{now}; give {slices=}")
+    console.print(f"learning rates as curves: tensorboard --logdir {run_dir}", soft_wrap=True)
 
 
 def check(config: Train) -> dict[str, dict[str, int]]:
@@ -182,3 +187,10 @@ def _rate_table(rates: Rates) -> Table:
         for updates, by_group in rates.items()
     ]
     return rows(cells, *(right(Text(name)) for name in ("update", *names)), title="learning rates")
+
+
+def _write_curves(rates: Rates, run_dir: Path) -> None:
+    writer = TensorBoardWriter(RunFolder(run_dir).tensorboard)
+    for updates, by_group in _spread(rates, POINTS).items():
+        writer.write(Point("plan", updates, 1, {f"lr/{name}": lr for name, lr in by_group.items()}))
+    writer.close()
