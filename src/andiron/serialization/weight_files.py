@@ -31,7 +31,6 @@ IN_FOLDERS = (
 )  # fmt: skip
 INDEX = ".index.json"  # after the name of a file in shards
 ADAPTER = "base_model.model."  # begins the names that peft saves
-CONVERTER = "torch.distributed.checkpoint.format_utils"
 NO_WEIGHTS = ("optimizer", "callbacks", "loops")  # begin other dicts of a training checkpoint
 # options and numbers that programs save beside weights: DeiT, MAE, DETR, timm, Lightning
 UNREAD = """argparse.Namespace types.SimpleNamespace builtins.frozenset builtins.range
@@ -73,10 +72,7 @@ def files_of_weights(path: Path) -> list[Path]:
     files = [*filter(Path.exists, usual)] if path.is_dir() else [path]
     if not files:
         names = sorted(entry.name for entry in path.iterdir())
-        if ".metadata" in names:  # of torch.distributed.checkpoint
-            convert = f"python -m {CONVERTER} dcp_to_torch {shlex.quote(str(path))} weights.pth"
-            remedy = f"parts of torch.distributed: {convert}, then start_from=weights.pth"
-        elif shards := [name for name in names if "-of-" in name]:
+        if shards := [name for name in names if "-of-" in name]:
             remedy = f"{joined(shards, 3)} without their index, a .index.json; restore it"
         else:
             remedy = f"{joined(names, 3) or 'nothing'}, and no weights by a usual name; name a file"

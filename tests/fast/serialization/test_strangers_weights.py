@@ -122,24 +122,6 @@ def test_a_folder_without_usual_weights_says_what_it_holds(tmp_path):
     assert "holds nothing, and no weights" in said
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_the_parts_of_torch_distributed_are_joined_by_the_line_of_the_message(tmp_path):
-    from torch.distributed import checkpoint
-    from torch.distributed.checkpoint import format_utils
-
-    network = nn.Sequential(nn.Linear(2, 3))
-    checkpoint.save({"model": network.state_dict()}, checkpoint_id=tmp_path / "parts")
-
-    said = message_of(errors.DataError, weight_files.files_of_weights, tmp_path / "parts")
-
-    line = said.partition("torch.distributed: ")[2].partition(", then")[0]
-    python, m, module, command, source, target = shlex.split(line)
-    assert (python, m, module, command) == ("python", "-m", format_utils.__name__, "dcp_to_torch")
-    format_utils.dcp_to_torch_save(source, tmp_path / target)
-    whole, _ = weight_files.read_weights([tmp_path / target], 100)
-    assert whole.tensors.keys() == network.state_dict().keys()
-
-
 def test_a_damaged_second_kind_of_weights_is_named(tmp_path):
     save_file({"a.b": torch.ones(2)}, tmp_path / "model.safetensors")
     index = tmp_path / "model.safetensors.index.json"

@@ -6,7 +6,6 @@ import resource
 import shutil
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -164,25 +163,13 @@ def test_a_run_is_shown_with_a_line_for_each_value_and_only_as_it_was_written(he
 
     (packages,) = [line for line in shown.splitlines() if line.startswith("packages ")]
     assert len(packages) > 100  # a file and a pipe have no width
-    for part in ("done, started", "valid/accuracy", "torch.optim.Adam", "git.revision", "hidden"):
+    for part in ("done, last", "valid/accuracy", "torch.optim.Adam", "git.revision", "hidden"):
         assert part in shown
     summary = here / "outputs/adam/summary.json"
     summary.write_text(summary.read_text().replace('"epochs": 2', '"epochs": 3'))
     assert "was changed since the run wrote it" in words("show", "outputs/adam", cwd=here, code=1)
     assert "was changed" in words("diff", "outputs/sgd-1", "outputs/adam", cwd=here, code=1)
     assert "holds no run" in words("show", "outputs", cwd=here, code=1)
-
-
-def test_a_resumed_run_shows_its_first_start_and_the_time_of_all_sessions(here):
-    file = here / "outputs/adam/status.json"
-    first, last = (datetime(2026, 11, 22, hour, 10, tzinfo=UTC) for hour in (5, 7))
-    times = {"started": last, "ended": last + timedelta(minutes=20), "first_started": first}
-    plain = {name: time.isoformat() for name, time in times.items()}
-    file.write_text(json.dumps(json.loads(file.read_text()) | plain | {"earlier_seconds": 3600.0}))
-    local = [time.astimezone().strftime("%Y-%m-%d %H:%M") for time in (first, last)]
-    assert words("show", "outputs/adam", cwd=here).splitlines()[1:3] == [
-        f"done, started {local[0]}, took 1h20m in all sessions", f"last resumed {local[1]}",
-    ]  # fmt: skip
 
 
 def test_latest_is_the_newest_run(here):

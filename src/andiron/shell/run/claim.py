@@ -88,7 +88,7 @@ def resumed(folder: RunFolder) -> Iterator[status.Report]:
     Raises: RunFolderError if the folder cannot be written, a link leads out of it, or another
     process trains the run.
     """
-    report = status.Report(earlier=status.earlier_sessions(folder))
+    report = status.Report()
     _refuse_links(folder)
     _refuse_foreign(folder)
     with run_files.guarded(folder), _restored_status(folder, report), _logging_to_file(folder):

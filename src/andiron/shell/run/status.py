@@ -12,7 +12,7 @@ from typing import Any
 
 from andiron import errors
 from andiron.disk import files
-from andiron.plain.plain_values import is_finite, moment
+from andiron.plain.plain_values import moment
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
 from andiron.shell.config import quoting
@@ -26,7 +26,6 @@ REMEDIES = {
 }
 UNTRAINED = "untrained"  # true in status.json until the first update
 MIRRORED = "mirrored"  # what is there of `checkpoint.mirror`
-FIRST_STARTED, EARLIER_SECONDS = "first_started", "earlier_seconds"  # of a resumed run
 log = logging.getLogger("andiron")
 
 
@@ -69,8 +68,7 @@ class Report:
     The first call of an untrained run calls `begin`.
     `record` writes the record of a resumed run.
 
-    `note` is why a run is done before its length is reached; `earlier` has the times of a resumed
-    run's earlier sessions.
+    `note` is why a run is done before its length is reached.
     """
 
     begin: Callable[[], None] = lambda: None
@@ -80,7 +78,6 @@ class Report:
     has_updated: bool = False
     note: str | None = None
     started: str = field(default_factory=now)
-    earlier: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self) -> None:
         self.has_begun = True
@@ -103,8 +100,7 @@ class Report:
         running = {"status": State.RUNNING, "reason": None, "pid": os.getpid()}
         marked = {UNTRAINED: True} if self.is_untrained else {}
         mirrored = {name: entry for name, entry in read(folder).items() if name == MIRRORED}
-        started = {"started": self.started, **self.earlier}
-        write(folder, running | started | marked | mirrored | ended)
+        write(folder, running | {"started": self.started} | marked | mirrored | ended)
 
 
 @contextmanager
@@ -149,21 +145,6 @@ def seconds(status: Mapping[str, object], until: datetime | None = None) -> floa
     if started is None or ended is None:
         return None
     return max(0.0, (ended - started).total_seconds())
-
-
-def earlier_sessions(folder: RunFolder) -> dict[str, Any]:
-    """When a run that is resumed was first started, and the seconds of its sessions so far.
-
-    A session that was killed ended with the last line of its log.
-    """
-    before, killed = read(folder), None
-    with suppress(OSError, OverflowError, ValueError):  # no log, or a time beyond the year 9999
-        killed = datetime.fromtimestamp(folder.log.stat().st_mtime, UTC)
-    known = before.get(EARLIER_SECONDS)
-    total = (seconds(before, killed) or 0.0) + (known if is_finite(known) else 0.0)
-    first = before.get(FIRST_STARTED, before.get("started"))
-    first = None if moment(first) is None else first
-    return {FIRST_STARTED: first, EARLIER_SECONDS: round(total, 3)}
 
 
 @contextmanager

@@ -2,13 +2,12 @@
 
 import shlex
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
-from andiron.plain.plain_values import as_text, is_finite
-from andiron.plain.readable import duration, number, printable, printable_line
+from andiron.plain.plain_values import as_text
+from andiron.plain.readable import number, printable, printable_line
 from andiron.shell.config.leaves import by_name, differences, leaves
-from andiron.shell.run import resume_policy, status
+from andiron.shell.run import resume_policy
 from andiron.wings.runs import run_list, text_table
 from andiron.wings.runs.run_reader import RunReader
 
@@ -71,7 +70,7 @@ def as_text_of_differences(
 
 
 def _status_lines(run: RunReader) -> str:
-    facts = run.facts
+    facts, spent = run.facts, run_list.seconds(run)
     counts = (
         f"{facts[name]:,} {name.removeprefix('num_')}"
         for name in ("epochs", "updates", "num_parameters")
@@ -79,24 +78,12 @@ def _status_lines(run: RunReader) -> str:
     )
     lines = [
         str(run.path),
-        f"{facts['status']}, {_times(run)}",
+        f"{facts['status']}, last started {run_list.local_time(facts.get('started'))}"
+        + (f", for {spent}" if spent else ""),
         ", ".join(counts),
         facts.get("reason") or "",
     ]
     return "\n".join(printable(line) for line in lines if line)
-
-
-def _times(run: RunReader) -> str:
-    """When the run was started, first and last, and the time of all its sessions."""
-    recorded, started = status.read(run.folder), run_list.local_time(run.facts.get("started"))
-    first, earlier = recorded.get(status.FIRST_STARTED), recorded.get(status.EARLIER_SECONDS)
-    if not (isinstance(first, str) and is_finite(earlier)):
-        spent = run_list.seconds(run)
-        return f"started {started}" + (f", took {spent}" if spent else "")
-    goes_on = run.facts["status"] in run_list.UNFINISHED
-    last = status.seconds(recorded, datetime.now(UTC) if goes_on else None)
-    took = f"took {duration(earlier + (last or 0.0))} in all sessions"
-    return f"started {run_list.local_time(first)}, {took}\nlast resumed {started}"
 
 
 def _metric_table(run: RunReader) -> str:

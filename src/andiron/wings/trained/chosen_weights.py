@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from andiron import checkpoint, errors
@@ -27,23 +28,20 @@ def file_of(folder: RunFolder, config: Train, name: str, data: Described) -> Pat
     file that is damaged, changed, or outside the run's folder.
     """
     store = configured_store.store(config.checkpoint, folder.checkpoints)
-    if name == BEST:
-        file = _best_file(folder, config, store, data)
-    else:
-        file_name = contents.MODEL if name == LAST else contents.AVERAGE.format(name)
-        file = _final_file(folder, name, file_name) or _checkpoint_file(folder, store, file_name)
+    file_name = contents.MODEL if name == LAST else contents.AVERAGE.format(name)
+    file = None if name == BEST else _final_file(folder, name, file_name)
     if file is None:
-        files = {path.name for path in folder.path.glob("model*.safetensors")}
-        files |= {name for _, record in _newest(folder, store) for name in record.entries}
-        names = [LAST] * (contents.MODEL in files)
-        names += [BEST] if _best_file(folder, config, store, data) else []
-        names += sorted(filter(None, map(contents.average_in, files)))
-        has_best = name != BEST or (config.checkpoint or {}).get("metric")
-        why = "" if has_best else " (checkpoint.metric is null: it kept no best checkpoint)"
-        raise errors.RunFolderError(
-            f"weights={name}: {folder.path} has no such weights{why}; available: "
-            f"{', '.join(names) or 'none yet'}"
-        )
+        newest = _files_of_newest(folder, store)
+        best = _best_file(config, store, data, newest)
+        file = best if name == BEST else newest.get(file_name)
+        if file is None:
+            files = {path.name for path in folder.path.glob("model*.safetensors")} | newest.keys()
+            names = [LAST] * (contents.MODEL in files) + [BEST] * (best is not None)
+            names += sorted(filter(None, map(contents.average_in, files)))
+            raise errors.RunFolderError(
+                f"weights={name}: {folder.path} has no such weights; available: "
+                f"{', '.join(names) or 'none yet'}"
+            )
     is_local = isinstance(store, LocalStore) and store.folder == folder.checkpoints
     is_fetched = file.parent != folder.path and not is_local  # by a user's own store
     if not is_fetched and not file.resolve().is_relative_to(folder.path.resolve()):
@@ -62,29 +60,26 @@ def _final_file(folder: RunFolder, name: str, file_name: str) -> Path | None:
     return path
 
 
-def _checkpoint_file(folder: RunFolder, store: Store, file_name: str) -> Path | None:
-    """The file in the newest whole checkpoint; None without such a checkpoint or file."""
-    newest = _newest(folder, store)
-    return next((path / file_name for path, saved in newest if file_name in saved.entries), None)
-
-
-def _best_file(folder: RunFolder, config: Train, store: Store, data: Described) -> Path | None:
+def _best_file(
+    config: Train, store: Store, data: Described, newest: Mapping[str, Path]
+) -> Path | None:
     """The file of the best existing checkpoint with the weights that its value was measured with.
 
     None if the run selected none.
     """
-    for newest, _ in _newest(folder, store) if config.checkpoint is not None else ():
-        names = checkpoint.names(store)
-        best, average = resume_point.best(config, data.offered, newest, names)
-        if best is not None:
-            path, file = store.fetch(best.name), contents.AVERAGE.format(average)
-            entries = manifest.verified(path).entries
-            return path / (file if average and file in entries else contents.MODEL)
-    return None
+    if config.checkpoint is None or not newest:
+        return None
+    place, names = newest[contents.STATE].parent, checkpoint.names(store)
+    best, average = resume_point.best(config, data.offered, place, names)
+    if best is None:
+        return None
+    path, file = store.fetch(best.name), contents.AVERAGE.format(average)
+    entries = manifest.verified(path).entries
+    return path / (file if average and file in entries else contents.MODEL)
 
 
-def _newest(folder: RunFolder, store: Store) -> list[tuple[Path, manifest.Manifest]]:
-    """The newest whole checkpoint of this run, if any; unlike a resume, renames nothing."""
+def _files_of_newest(folder: RunFolder, store: Store) -> dict[str, Path]:
+    """The files of the newest whole checkpoint of this run; unlike a resume, renames nothing."""
     run = run_record.identity(folder)
     for name in reversed(checkpoint.names(store)):
         path = store.fetch(name)
@@ -94,5 +89,5 @@ def _newest(folder: RunFolder, store: Store) -> list[tuple[Path, manifest.Manife
             log.warning("checkpoint %s is damaged and ignored: %s", path, error)
             continue
         if record.run in (None, run):
-            return [(path, record)]
-    return []
+            return {file: path / file for file in record.entries}
+    return {}
