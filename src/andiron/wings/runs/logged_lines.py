@@ -81,19 +81,12 @@ def as_table(path: Path) -> Table:
     Raises: as `read`; DataError for more columns and lines than memory can hold.
     """
     *coordinates, _ = Line._fields
-    table: Table = {name: [] for name in coordinates}
-    for number, line in enumerate(read(path)):
-        row = dict(zip(coordinates, line, strict=False)) | line.values
-        columns = len(table.keys() | row.keys())
-        if columns * number > MOST_CELLS:
-            what = f"has {columns} columns in {number} lines, more than a table of them can hold"
-            raise errors.DataError(f"{path}: {what}; read its lines one by one")
-        for name, value in row.items():
-            table.setdefault(name, [None] * number).append(value)
-        for column in table.values():
-            if len(column) <= number:
-                column.append(None)
-    return table
+    rows = [dict(zip(coordinates, line, strict=False)) | line.values for line in read(path)]
+    names = dict.fromkeys([*coordinates, *(name for row in rows for name in row)])
+    if len(names) * len(rows) > MOST_CELLS:
+        what = f"has {len(names)} columns in {len(rows)} lines, more than a table of them can hold"
+        raise errors.DataError(f"{path}: {what}; read its lines one by one")
+    return {name: [row.get(name) for row in rows] for name in names}
 
 
 def _parsed_line(path: Path, number: int, content: bytes) -> Line:
