@@ -12,29 +12,19 @@ False
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 VARIABLE = "ANDIRON_FAST_PATHS"  # 0 turns all off, in every process of a run
-
-
-class FastPath(NamedTuple):
-    """The saving of a fast path, and the public way that it equals."""
-
-    saves: str
-    equals: str
-
-
-FAST_PATHS = {
-    "fused step": FastPath("30 of 50 us of a small step", "`step` of torch's fused optimizers"),
-    "plain step": FastPath("30 us a step, 1.3 s of imports", "`step` with torch's wrappers"),
-    "engine": FastPath("15 us a step", "`loss.backward()`"),
-    "named parameters": FastPath("30 us a step", "`model.named_parameters()`"),
-    "finite check": FastPath("6 us a step, or more", "`isfinite` of every gradient"),
-    "checked division": FastPath("a pass over the gradients", "a division, then `isfinite`"),
-    "generators": FastPath("0.2 ms a step", "`torch.manual_seed`"),
-    "batches together": FastPath("20 us a batch", "batches gathered one by one"),
-    "early exchange": FastPath("the wait for a sum", "sums over processes after backward"),
-    "counted later": FastPath("20 us a batch", "metrics of each batch at once"),
+FAST_PATHS = {  # its saving, and the public way that it equals
+    "fused step": "30 of 50 us of a small step: `step` of torch's fused optimizers",
+    "plain step": "30 us a step, 1.3 s of imports: `step` with torch's wrappers",
+    "engine": "15 us a step: `loss.backward()`",
+    "named parameters": "30 us a step: `model.named_parameters()`",
+    "finite check": "6 us a step, or more: `isfinite` of every gradient",
+    "checked division": "a pass over the gradients: a division, then `isfinite`",
+    "generators": "0.2 ms a step: `torch.manual_seed`",
+    "batches together": "20 us a batch: batches gathered one by one",
+    "early exchange": "the wait for a sum: sums over processes after backward",
+    "counted later": "20 us a batch: metrics of each batch at once",
 }
 # whether each is taken; asked after its own conditions
 on = dict.fromkeys(FAST_PATHS, os.environ.get(VARIABLE) != "0")

@@ -234,4 +234,4 @@ def test_every_fast_path_has_a_case_and_asks_the_switch():
     texts = [path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")]
     asking = {name for text in texts for name in re.findall(r'fast_paths\.on\["([^"]+)"\]', text)}
     assert asking == fast_paths.FAST_PATHS.keys()
-    assert all(path.saves and path.equals for path in fast_paths.FAST_PATHS.values())
+    assert all(": " in text for text in fast_paths.FAST_PATHS.values())

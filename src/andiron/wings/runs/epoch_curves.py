@@ -27,7 +27,7 @@ def as_text(rows: Sequence[Row], metric: str) -> str:
 
 
 def picture(rows: Sequence[Row], metric: str) -> bytes:
-    """The same curves as a PNG, each with the number of its group; raises as `as_text`."""
+    """A PNG of the curves, each with the number of its group; raises as `as_text`."""
     from matplotlib.figure import Figure  # imports for half a second, and only here
 
     figure = Figure(figsize=(8, 5), layout="constrained")
