@@ -95,16 +95,18 @@ def check_data(folder: RunFolder, splits: Splits, changes: Changes) -> None:
     Raises: DataError if the checksums differ, or the sizes do without a change of data options.
     """
     origin = read(folder)
-    recorded = origin["data"]["sha256"]
-    if recorded != splits.fingerprint:
-        raise errors.DataError(
-            f"data {splits.name}: SHA-256 is {splits.fingerprint}, and the run in {folder.path} "
-            f"was trained on {recorded}: it cannot be resumed with other data; restore the data, "
-            "or start another run from its weights with start_from=<run folder>"
-        )
     newest = [entry["data"] for entry in (origin, *origin["resumes"]) if "data" in entry][-1]
     newest = newest if isinstance(newest, dict) else {}
-    _check_sets(folder, splits, newest.get("valid_sets"))
+    sets = newest.get("valid_sets")
+    recorded = {**(sets if isinstance(sets, dict) else {}), "": origin["data"]["sha256"]}
+    for name, checksum in {"": splits.fingerprint, **splits.more_fingerprints}.items():
+        if recorded.get(name, checksum) != checksum:
+            part = f" of validation set {name}" if name else ""
+            raise errors.DataError(
+                f"data {splits.name}: SHA-256{part} is {checksum}, and the run in {folder.path} "
+                f"was trained on {recorded[name]}: it cannot be resumed with other data; restore "
+                "the data, or start another run from its weights with start_from=<run folder>"
+            )
     before, now = newest.get("sizes"), sizes(splits)
     if before not in (None, now) and not _is_of_data(changes):
         raise errors.DataError(
@@ -114,18 +116,6 @@ def check_data(folder: RunFolder, splits: Splits, changes: Changes) -> None:
     earlier = (entry.get("changes", {}) for entry in origin["resumes"])
     if folder.data.exists() and not any(map(_is_of_data, (changes, *earlier))):
         _warn_of_other_facts(folder, splits)
-
-
-def _check_sets(folder: RunFolder, splits: Splits, sets: Any) -> None:
-    """Refuses a further validation set with other data than the one on record."""
-    for name, checksum in splits.more_fingerprints.items():
-        recorded = sets.get(name, checksum) if isinstance(sets, dict) else checksum
-        if recorded != checksum:
-            raise errors.DataError(
-                f"data {splits.name}: SHA-256 of validation set {name} is {checksum}, and the run "
-                f"in {folder.path} was measured on {recorded}; restore it, or give the new data "
-                "another name"
-            )
 
 
 def _is_of_data(changes: Changes) -> bool:

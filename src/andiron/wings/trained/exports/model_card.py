@@ -88,22 +88,7 @@ class Card:
 
         With `is_stored` the inputs are as the data set stores them.
         """
-        network = _plain(type(network_of(self.model)).__name__)
-        target = str(self.config.data.get("_target_", self.described.name))
-        source = _plain(target.rpartition(".")[2])
-        data = _plain(str(_recorded(self.origin, "data", "name") or source))  # such as its folder's
-        licence = LICENCES.get(source, "not known to Andiron; see its source")
-        parameters = sum(parameter.numel() for parameter in self.model.parameters())
-        return f"""# {network} trained on {data}
-
-|  |  |
-| --- | ---: |
-| file | {name} |
-| network | {network}, {parameters:,} parameters |
-| task | {_plain(type(self.model).__name__)} |
-| weights | {_plain(self.weights)}, as the run calls them |
-| data | {data} ({source}) |
-| licence of the data | {licence} |
+        return f"""{self._title(name)}
 
 ## Inputs and outputs
 
@@ -124,6 +109,24 @@ On inputs of the run's data: {agreement}; at most {TOLERANCE:g} of the largest o
 {self._metrics()}
 
 {self._records()}"""
+
+    def _title(self, name: str) -> str:
+        network = _plain(type(network_of(self.model)).__name__)
+        target = str(self.config.data.get("_target_", self.described.name))
+        source = _plain(target.rpartition(".")[2])
+        data = _plain(str(_recorded(self.origin, "data", "name") or source))  # such as its folder's
+        licence = LICENCES.get(source, "not known to Andiron; see its source")
+        parameters = sum(parameter.numel() for parameter in self.model.parameters())
+        return f"""# {network} trained on {data}
+
+|  |  |
+| --- | ---: |
+| file | {name} |
+| network | {network}, {parameters:,} parameters |
+| task | {_plain(type(self.model).__name__)} |
+| weights | {_plain(self.weights)}, as the run calls them |
+| data | {data} ({source}) |
+| licence of the data | {licence} |"""
 
     def _records(self) -> str:
         # NaN stands for the rate that a run from Python has not recorded
