@@ -28,9 +28,6 @@ from andiron.serialization.record import Record, Stored
 SUFFIXES = {"safetensors": ".safetensors", "msgpack": ".mpk", "json": ".json"}
 READ_ONLY = {"burnpack": ".bpk"}  # Burn's
 TORCH_SUFFIXES = (".pt", ".pth", ".bin", ".ckpt", ".tar")
-TITLES = {
-    "safetensors": "safetensors", "msgpack": "MessagePack", "json": "JSON", "burnpack": "burnpack",
-}  # fmt: skip
 PIECE_BYTES = 2**20
 GZIP_LEVEL = 6  # zlib's default; levels 1 to 9 leave 92 % of random weights, in the same time
 # The module determines a record's size; other readers accept at most this many numbers.
@@ -77,7 +74,7 @@ class Recorder:
         """
         path = Path(path)
         if _kind(path) != (self.format, self.gzip):
-            what = ("gzip of " if self.gzip else "") + TITLES[self.format]
+            what = ("gzip of a " if self.gzip else "") + self.format
             raise errors.DataError(
                 f"{path}: the name of a {what} record ends with {self.suffix}; rename it"
             )
@@ -116,7 +113,7 @@ def load(path: Path | str, *, most_numbers: int = MOST_NUMBERS) -> Record:
     except WRONG_CONTENT as error:
         what = "gzip of a " if is_compressed else ""
         raise errors.DataError(
-            f"{path}: not a whole {what}{TITLES[format]} record "
+            f"{path}: not a whole {what}{format} record "
             f"({str(error) or type(error).__name__}); restore it from a copy"
         ) from error
     except OSError as error:

@@ -166,7 +166,7 @@ def test_the_name_is_used_as_given_if_it_ends_as_the_recorders_files_do(name, is
         serialization.CompactRecorder().record(record, tmp_path / name)
     else:
         assert refusal(serialization.CompactRecorder().record, record, tmp_path / name) == (
-            f"{tmp_path / name}: the name of a gzip of MessagePack record ends with .mpk.gz; "
+            f"{tmp_path / name}: the name of a gzip of a msgpack record ends with .mpk.gz; "
             "rename it"
         )
     assert [path.name for path in tmp_path.iterdir()] == [name] * is_right
@@ -411,7 +411,7 @@ def test_a_record_that_contradicts_itself_is_reported(format, name, tmp_path):
 
     words = refusal(serialization.load, path)
     assert words.startswith(
-        f"{path}: not a whole {'JSON' if format == 'json' else 'MessagePack'} record ("
+        f"{path}: not a whole {format} record ("
     )
     assert why in words
 
@@ -464,7 +464,7 @@ def test_what_is_hardly_json_is_reported(text, tmp_path):
 def test_messagepack_that_is_no_record_is_refused_before_allocating_claims(content, tmp_path):
     (tmp_path / "a.mpk").write_bytes(content)
 
-    assert "not a whole MessagePack record (" in refusal(serialization.load, tmp_path / "a.mpk")
+    assert "not a whole msgpack record (" in refusal(serialization.load, tmp_path / "a.mpk")
 
 
 def test_nothing_is_unpickled(tmp_path, monkeypatch):

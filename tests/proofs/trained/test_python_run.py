@@ -181,7 +181,7 @@ def test_every_command_gives_an_answer_or_the_remedy(whole, own, tmp_path):
     refused = "Own is defined in a script or notebook; move it to a module to record it"
     for main, arguments, answer, of_own in (
         (predict.main, (whole, picture), f"{picture},", refused),
-        (evaluate.main, (whole, "split=night"), "its code gave the samples to fit", refused),
+        (evaluate.main, (whole, "split=night"), "split=night: should be one of", refused),
         (evaluate.main, (whole, "split=all"), "1,797 samples", refused),
         (export.main, (whole, "--format", "safetensors", "--output", tmp_path / "out"),
          "largest difference 0,", refused),

@@ -1,7 +1,7 @@
 """Evaluates a trained run on a part of its or other data: metrics, classes, worst errors."""
 
 import logging
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -64,7 +64,7 @@ def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -
 
     Raises: DataError for an unknown part, or samples that cannot be evaluated.
     """
-    dataset = _part_of(splits, part, run.config.valid_sets_every or {})
+    dataset = _part_of(splits, part)
     data, precision, batcher = run.preprocessing, run.precision, run.preprocessing.batcher
     if isinstance(batcher, ImageBatcher) and isinstance(splits.batcher, ImageBatcher):
         batcher = replace(batcher, scale=splits.batcher.scale)  # other data's range of pixels
@@ -89,11 +89,8 @@ def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -
     )  # fmt: skip
 
 
-def _part_of(splits: Splits, part: str, sets: Container[str]) -> Dataset:
-    """The samples of a part; `sets` are the run's further validation sets.
-
-    Raises: DataError for an unknown part.
-    """
+def _part_of(splits: Splits, part: str) -> Dataset:
+    """The samples of a part. Raises: DataError for an unknown one."""
     if part == "all":
         if splits.train is splits.test:
             return splits.train
@@ -101,12 +98,6 @@ def _part_of(splits: Splits, part: str, sets: Container[str]) -> Dataset:
         return joined([splits.train, *rest, splits.test])
     if part not in splits.by_name:
         known = [*splits.by_name, "all"]
-        if part in sets:
-            raise errors.DataError(
-                f"split={part}: the run measured this set, but its code gave the samples to fit: "
-                f"they are not on record; there is {', '.join(known)}, and other data: "
-                "data=<name> ... split=all"
-            )
         hint = errors.nearest(part, known)
         raise errors.DataError(f"split={part}: should be one of {', '.join(known)}{hint}")
     return splits.by_name[part]
