@@ -32,11 +32,12 @@ def file_of(folder: RunFolder, config: Train, name: str, data: Described) -> Pat
     file = None if name == BEST else _final_file(folder, name, file_name)
     if file is None:
         newest = _files_of_newest(folder, store)
-        best = _best_file(config, store, data, newest)
-        file = best if name == BEST else newest.get(file_name)
+        is_best = name == BEST
+        file = _best_file(config, store, data, newest) if is_best else newest.get(file_name)
         if file is None:
             files = {path.name for path in folder.path.glob("model*.safetensors")} | newest.keys()
-            names = [LAST] * (contents.MODEL in files) + [BEST] * (best is not None)
+            has_best = not is_best and _best_file(config, store, data, newest) is not None
+            names = [LAST] * (contents.MODEL in files) + [BEST] * has_best
             names += sorted(filter(None, map(contents.average_in, files)))
             raise errors.RunFolderError(
                 f"weights={name}: {folder.path} has no such weights; available: "
