@@ -8,7 +8,7 @@ manifest and the status (`claim`), the record, after the first update the status
 import json
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from andiron.data import Splits
 from andiron.data.splitting import described
 from andiron.data.splitting.described import Described
 from andiron.disk import files
-from andiron.learner.run_host import Show, Summary, Weights
 from andiron.plain import readable
 from andiron.plain.markdown import fenced
 from andiron.protocols import Sessions
@@ -186,7 +186,12 @@ def training(
         report()
 
 
-def write_results(folder: RunFolder, summary: Summary, show: Show, weights: Weights) -> None:
+def write_results(
+    folder: RunFolder,
+    summary: dict[str, Any],
+    show: Callable[[dict[str, Any]], None],
+    weights: Mapping[str, Mapping[str, Tensor]],
+) -> None:
     """Writes summary.json, with the folder and the options that changed; then the weights.
 
     Raises: RunFolderError if a file cannot be written.
