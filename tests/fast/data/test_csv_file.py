@@ -371,3 +371,15 @@ def test_samples_are_named_by_their_lines(tmp_path):
         names = [sample_name(part, index) for index in range(len(part))]
         assert names == [wanted[str(int(y))] for y in part.targets.flatten()]
     assert [sample_name(splits.test, index) for index in range(len(splits.test))] == ["line 3"]
+
+
+def test_a_sum_below_the_rows_is_named(tmp_path, caplog):
+    path, options = tmp_path / "sums.csv", {"kind": "regression", "valid": 0.2, "split_seed": 0}
+    rows = [f"{number},{'ab'[number % 2] if number % 5 else ''},{number}" for number in range(40)]
+    path.write_text("\n".join(["a,b,y", *rows, ",,780"]))
+    sums = ["sums.csv, line 42: has a target and no feature"]
+    for missing, said in (("median", sums), ("drop", [])):
+        caplog.clear()
+        csv(path=str(path), target="y", missing=missing, **options)
+        lines = [record.getMessage() for record in caplog.records if "a target" in record.msg]
+        assert [line.rpartition("/")[2].partition(", and")[0] for line in lines] == said

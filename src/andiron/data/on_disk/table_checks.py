@@ -4,7 +4,9 @@ import itertools
 import json
 import logging
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import numpy as np
@@ -53,6 +55,8 @@ def checked(source: str, table: Table, request: Request) -> Columns:
     if len(kept) < size:
         for name in values:  # one column at a time in memory twice
             values[name] = values[name][kept]
+    if request.targets and request.missing not in ("refuse", "drop"):
+        _warn_of_sums(source, table.unit, np.asarray(table.lines)[kept], [values[n] for n in kinds])
     return Columns(
         source,
         values,
@@ -64,6 +68,18 @@ def checked(source: str, table: Table, request: Request) -> Columns:
         record={name: value for name, value in record.items() if value},
         refused=refused,
     )
+
+
+def _warn_of_sums(
+    source: str, unit: str, lines: np.ndarray, features: Sequence[polars.Series]
+) -> None:
+    """Names the first row without any feature, such as the sum below a table."""
+    is_empty = reduce(and_, (column.is_null() for column in features))
+    for place in is_empty.arg_true()[:1]:
+        log.warning(
+            "%s, %s %d: has a target and no feature, and is a sample; if it is a sum, remove it",
+            source, unit, lines[place],
+        )  # fmt: skip
 
 
 def _typed(table: Table, request: Request) -> tuple[Any, ...]:
