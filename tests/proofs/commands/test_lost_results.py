@@ -6,12 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
-import torch
 from PIL import Image
 
 from andiron import __main__
 from in_process import called
-from runs_made import TEXT
 
 FULL = Path("/dev/full")
 SMALL = ("model.hidden=[8]", "num_epochs=1", "data=partial", "render=plain")
@@ -22,19 +20,8 @@ SUCCESSES = (
     "samples MADE/small --update 1", "recheck MADE/small --from-start", "watch RUN --once",
     "accept-changes RUN", "find-lr --help", "import-state-dict --help", "rerun --help",
 )  # fmt: skip
-ANSWERS = (
-    "predict RUN picture.png", "evaluate RUN", "runs list RUN", "check num_epochs=1",
-    "check num_epochs=two", "export RUN --format safetensors --output OUTPUT",
-    "plan hydra.run.dir=plan", "runs show RUN", "runs compare RUN", "watch RUN",
-    f"find-lr {' '.join(SMALL)} --updates 12 hydra.run.dir=OUTPUT",
-    "generate MADE/text --length 3", "differ MADE/small RUN --metric valid/loss",
-    "seeds MADE/small --add 1", f"try small {' '.join(SMALL)} --seeds 1", "try --list",
-    "rerun MADE/small --into OUTPUT", "replay MADE/diverged/nonfinite/update-2",
-    "replay MADE/small --update 1", "samples MADE/small --update 1",
-    "recheck MADE/small --from-start", "bisect MADE/small MADE/small", "accept-changes RUN",
-    "import-state-dict MADE/w.pt OUTPUT.safetensors", "new OUTPUT", "schema --answers runs",
-    f"verify-resume {' '.join(SMALL)} --at mid --here",
-)  # fmt: skip
+# every answer goes through one function: of a pass over lines, of one object, of an error
+ANSWERS = ("predict RUN picture.png", "runs list RUN", "check num_epochs=two")
 COMMANDS = [*SUCCESSES, *(f"{command} --json" for command in ANSWERS)]
 
 
@@ -51,14 +38,9 @@ def printed_to(stream, main):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder with runs and weights."""
+    """A folder with a run."""
     folder = tmp_path_factory.mktemp("made")
-    (folder / "text.txt").write_text("to be or not to be\n" * 40)
-    torch.save({"weight": torch.ones(2)}, folder / "w.pt")
-    diverged = *SMALL, "lr=1e20", "optimizer=sgd"
-    for name, options in {"small": SMALL, "text": (*TEXT, SMALL[1]), "diverged": diverged}.items():
-        code = called(__main__.main, "train", *options, f"hydra.run.dir={name}", cwd=folder).code
-        assert code == (name == "diverged")
+    assert called(__main__.main, "train", *SMALL, "hydra.run.dir=small", cwd=folder).code == 0
     return folder
 
 
@@ -90,6 +72,9 @@ def test_a_result_that_cannot_be_printed_is_an_error(ended, command):
     # with --json, log messages and an error's text are there too
     assert result.errors.count(lost) == 1 if "--json" in command else result.errors == lost
 
+
+@pytest.mark.parametrize("command", ["runs list RUN", "runs list RUN --json"])
+def test_a_closed_pipe_ends_a_command_in_silence(ended, command):
     reader, writer = os.pipe()
     os.close(reader)
     result = ended(command, open(writer, "w", encoding="utf-8"))

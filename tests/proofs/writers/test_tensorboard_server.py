@@ -193,131 +193,124 @@ def test_the_text_tab_has_the_pages_of_every_run(address):
     }
 
 
-def test_the_histograms_tab_has_every_tensor_at_every_log_point(tmp_path):
-    stream = randomness.stream(0, "values")
-    weights = {updates: torch.randn(7, 13, generator=stream) for updates in (20, 40, 53)}
-    writer = TensorBoardWriter(tmp_path / "runs")
-    for updates, tensor in weights.items():
+HISTOGRAMS = {
+    updates: torch.randn(7, 13, generator=randomness.stream(updates, "values"))
+    for updates in (20, 40, 53)
+}
+JOBS_WITH_MORE = {
+    "gan": ["task=adversarial"],
+    "tables": ["metrics=classification_full"],
+    "text": ["data=text", "data.path=text.txt", "data.context_length=16", "model.layers=1",
+             "model.dim=16"],
+    "parent": ["num_epochs=3", "log_every=5", "checkpoint.last=3"],
+    "fork": ["num_epochs=3", "log_every=5", "fork_from=runs/parent@epoch:2"],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def more(tmp_path_factory):
+    """The address of a server of runs that show pictures, texts, tables, a fork, histograms."""
+    folder = tmp_path_factory.mktemp("more")
+    (folder / "text.txt").write_text("to be, or not to be. " * 200)
+    for name, choices in JOBS_WITH_MORE.items():
+        options = "num_epochs=1", "render=plain", f"hydra.run.dir=runs/{name}"
+        ended = called(train.main, *options, *choices, cwd=folder)
+        assert ended.code == 0, ended.errors
+    writer = TensorBoardWriter(folder / "runs" / "drawn")
+    for updates, tensor in HISTOGRAMS.items():
         drawn = {
             "weights/a": tensor, "weights/equal": torch.ones(5), "weights/none": torch.empty(0),
         }  # fmt: skip
         writer.write(Point("train", updates, 1, {"loss": 0.5}, histograms=drawn))
     writer.write(Point("valid-ema", 53, 1, {"loss": 0.25}, whole_epoch=True))
     writer.close()
-    with serving(tmp_path / "runs", tmp_path / "output.txt") as address:
-        tags = until(lambda: ask(address, "data/plugin/histograms/tags"))
-        assert {run: set(tag) for run, tag in tags.items()} == {
-            "train": {"weights/a", "weights/equal"}
-        }
-        shown = ask(address, "data/plugin/histograms/histograms?run=train&tag=weights%2Fa")
-        equal = ask(address, "data/plugin/histograms/histograms?run=train&tag=weights%2Fequal")
-        averaged = until(lambda: ask(address, "data/plugin/scalars/tags").get("valid-ema"))
+    with serving(folder / "runs", folder / "output.txt") as result:
+        yield result
+
+
+def test_the_histograms_tab_has_every_tensor_at_every_log_point(more):
+    tags = until(lambda: ask(more, "data/plugin/histograms/tags").get("drawn/train"))
+    assert {*tags} == {"weights/a", "weights/equal"}
+    shown, equal = (
+        ask(more, f"data/plugin/histograms/histograms?run=drawn%2Ftrain&tag=weights%2F{name}")
+        for name in ("a", "equal")
+    )
+    averaged = until(lambda: ask(more, "data/plugin/scalars/tags").get("drawn/valid-ema"))
     assert set(averaged) == {"loss", "epoch"}
     assert [(step, buckets) for _, step, buckets in equal] == [
-        (updates, [[1.0, 1.0, 5.0]]) for updates in weights
+        (updates, [[1.0, 1.0, 5.0]]) for updates in HISTOGRAMS
     ]
-    assert [step for _, step, _ in shown] == [*weights]
-    for (_, _, buckets), tensor in zip(shown, weights.values(), strict=True):
+    assert [step for _, step, _ in shown] == [*HISTOGRAMS]
+    for (_, _, buckets), tensor in zip(shown, HISTOGRAMS.values(), strict=True):
         lefts, rights, counts = zip(*buckets, strict=True)
         assert (lefts[0], rights[-1], sum(counts)) == (tensor.min().item(), tensor.max().item(), 91)
         assert list(counts) == torch.histc(tensor.double(), 64).tolist()
         assert lefts[1:] == rights[:-1]
 
 
-def test_what_models_generate_and_tables_are_shown_beside_the_curves(tmp_path):
-    jobs = {
-        "gan": ["task=adversarial"],
-        "tables": ["metrics=classification_full"],
-        "text": ["data=text", f"data.path={tmp_path}/text.txt", "data.context_length=16",
-                 "model.layers=1", "model.dim=16"],
-    }  # fmt: skip
-    (tmp_path / "text.txt").write_text("to be, or not to be. " * 200)
-    for name, choices in jobs.items():
-        options = ["num_epochs=1", "render=plain", f"hydra.run.dir={tmp_path}/runs/{name}"]
-        command = [sys.executable, ROOT / "train.py", *options, *choices]
-        subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, timeout=200)
-
-    with serving(tmp_path / "runs", tmp_path / "output.txt") as address:
-        images = until(lambda: ask(address, "data/plugin/images/tags"))
-        texts = until(lambda: len(result := ask(address, "data/plugin/text/tags")) >= 5 and result)
-        described = ask(
-            address, "data/plugin/images/images?tag=generated&run=gan/tensorboard/valid&sample=0"
-        )
-        with OPENER.open(
-            f"{address}data/plugin/images/individualImage?{described[0]['query']}", timeout=30
-        ) as answer:
-            picture = Image.open(io.BytesIO(answer.read()))
-        pages = ask(
-            address, "data/plugin/text/text?tag=sample/text_summary&run=text/tensorboard/valid"
-        )
-        matrix = ask(
-            address,
-            "data/plugin/text/text?tag=confusion_matrix/text_summary&run=tables/tensorboard/valid",
-        )
-
-    assert [*images] == ["gan/tensorboard/valid"] and [*images["gan/tensorboard/valid"]] == [
-        "generated"
-    ]
-    assert [image["step"] for image in described] == [21]
+def test_what_models_generate_and_tables_are_shown_beside_the_curves(more):
+    images = until(lambda: ask(more, "data/plugin/images/tags"))
+    query = "tag=generated&run=gan/tensorboard/valid&sample=0"
+    (described,) = ask(more, f"data/plugin/images/images?{query}")
+    picture_of = f"{more}data/plugin/images/individualImage?{described['query']}"
+    with OPENER.open(picture_of, timeout=30) as answer:
+        picture = Image.open(io.BytesIO(answer.read()))
+    assert images["gan/tensorboard/valid"].keys() == {"generated"} and described["step"] == 21
     assert picture.size == (32, 32)  # four by four digits of 8x8
-    assert "<code" in pages[0]["text"] and pages[0]["step"] > 0
+
+    def texts(run, tag):
+        tags = until(lambda: ask(more, "data/plugin/text/tags").get(f"{run}/tensorboard/valid"))
+        query = f"tag={tag}/text_summary&run={run}/tensorboard/valid"
+        return tags, ask(more, f"data/plugin/text/text?{query}")
+
+    _, (page, *_) = texts("text", "sample")
+    tags, (matrix, *_) = texts("tables", "confusion_matrix")
+    assert "<code" in page["text"] and page["step"] > 0
     # a heading and ten classes, and the row that TensorBoard puts around a page
-    assert matrix[0]["text"].count("<tr>") == 12
-    assert {"confusion_matrix/text_summary", "per_class/text_summary"} <= set(
-        texts["tables/tensorboard/valid"]
-    )
+    assert matrix["text"].count("<tr>") == 12
+    assert {"confusion_matrix/text_summary", "per_class/text_summary"} <= {*tags}
 
 
-def test_the_curve_of_a_fork_begins_at_its_fork_point_on_its_parents_axis(tmp_path):
-    shared = "num_epochs=3", "log_every=5", "render=plain"
-    starts = {"parent": ["checkpoint.last=3"], "fork": ["fork_from=runs/parent@epoch:2"]}
-    for name, start in starts.items():
-        options = *shared, *start, f"hydra.run.dir=runs/{name}"
-        assert called(train.main, *options, cwd=tmp_path).code == 0
+def test_the_curve_of_a_fork_begins_at_its_fork_point_on_its_parents_axis(more):
+    def curve(run, split):
+        query = f"run={run}%2Ftensorboard%2F{split}&tag=loss"
+        shown = ask(more, f"data/plugin/scalars/scalars?{query}")
+        return [(step, value) for _, step, value in shown]
 
-    with serving(tmp_path / "runs", tmp_path / "output.txt") as address:
-        until(lambda: len(ask(address, "data/plugin/scalars/tags")) == 6)
-        shown = {
-            (run, split): [
-                (step, value)
-                for _, step, value in ask(
-                    address,
-                    f"data/plugin/scalars/scalars?run={run}%2Ftensorboard%2F{split}&tag=loss",
-                )
-            ]
-            for run in starts
-            for split in ("train", "valid")
-        }
-
-    assert [step for step, _ in shown["parent", "valid"]] == [21, 42, 63]
-    assert [step for step, _ in shown["fork", "train"]] == [45, 50, 55, 60, 63]
+    until(lambda: "fork/tensorboard/valid" in ask(more, "data/plugin/scalars/tags"))
+    assert [step for step, _ in curve("parent", "valid")] == [21, 42, 63]
+    assert [step for step, _ in curve("fork", "train")] == [45, 50, 55, 60, 63]
     for split in ("train", "valid"):
-        tail = [point for point in shown["parent", split] if point[0] > 42]
-        assert shown["fork", split] == tail
+        assert curve("fork", split) == [at for at in curve("parent", split) if at[0] > 42]
 
 
-def curves(address):
-    """Steps and losses by split."""
+SPLITS = ("train", "valid", "valid-ema")
+
+
+def curves(address, run):
+    """Steps and losses of a run by split."""
     result = {}
-    for run in ask(address, "data/plugin/scalars/tags"):
-        if run.endswith("/hparams"):
-            continue
-        shown = ask(address, f"data/plugin/scalars/scalars?run={run.replace('/', '%2F')}&tag=loss")
-        result[run.rpartition("/")[2]] = [(step, value) for _, step, value in shown]
+    for name in ask(address, "data/plugin/scalars/tags"):
+        if name.startswith(f"{run}/") and not name.endswith("/hparams"):
+            query = f"run={name.replace('/', '%2F')}&tag=loss"
+            shown = ask(address, f"data/plugin/scalars/scalars?{query}")
+            result[name.rpartition("/")[2]] = [(step, value) for _, step, value in shown]
     return result
 
 
 def sessions(address):
-    """The rows of the HParams tab: run, hyperparameters, statuses."""
+    """The rows of the HParams tab by run: hyperparameters, statuses."""
     request = {
         "experimentName": "", "allowedStatuses": STATUSES, "colParams": [], "startIndex": 0,
         "sliceSize": 100,
     }  # fmt: skip
     groups = ask(address, "data/plugin/hparams/session_groups", request).get("sessionGroups", [])
-    return [
-        (group["name"], group["hparams"], [session["status"] for session in group["sessions"]])
+    return {
+        group["name"].partition("/")[0]: (
+            group["hparams"], [session["status"] for session in group["sessions"]]
+        )
         for group in groups
-    ]
+    }  # fmt: skip
 
 
 def logged(writer, first, last, factor):
@@ -326,64 +319,59 @@ def logged(writer, first, last, factor):
     """
     points = [("train", updates) for updates in range(first, last + 1)]
     points += [
-        (split, updates)
-        for split in ("valid", "valid-ema")
-        for updates in range(first, last + 1)
+        (split, updates) for split in SPLITS[1:] for updates in range(first, last + 1)
         if updates % 3 == 0
-    ]
+    ]  # fmt: skip
     for split, updates in points:
         writer.write(
             Point(split, updates, 1, {"loss": factor * updates}, whole_epoch=split != "train")
         )
-    return {
-        split: [(n, factor * n) for other, n in points if other == split]
-        for split in ("train", "valid", "valid-ema")
-    }
+    return {split: [(n, factor * n) for other, n in points if other == split] for split in SPLITS}
 
 
-@pytest.mark.parametrize("fast", ["true", "false"])
-@pytest.mark.parametrize("updates", [0, 2, 7])
-def test_a_resumed_run_is_shown_once_by_servers_before_and_after(tmp_path, fast, updates):
-    folder = tmp_path / "runs" / "a"
+def resume(folder, position, updates, last):
+    """The points that a writer logs which resumes the run and ends it well."""
     writer = TensorBoardWriter(folder)
-    writer.start_session({"lr": 0.5}, {"config": "page"})
-    kept = logged(writer, 1, updates, 1.0)
-    position = json.loads(json.dumps(writer.position()))
-    beyond = logged(writer, updates + 1, 13, 1.0)  # and then it is killed: nothing is closed
-    with serving(tmp_path / "runs", tmp_path / "before.txt", "--load_fast", fast) as address:
-        until(lambda: curves(address) == {split: kept[split] + beyond[split] for split in kept})
-        assert sessions(address) == [("a/hparams", {"lr": 0.5}, ["STATUS_UNKNOWN"])]
-
-        resumed = TensorBoardWriter(folder)
-        resumed.rewind(position, updates)
-        again = logged(resumed, updates + 1, 20, 2.0)
-        resumed.end_session(succeeded=True)
-        resumed.close()
-        writer.close()
-
-        expected = {split: kept[split] + again[split] for split in kept}
-        until(lambda: curves(address) == expected)
-        until(lambda: sessions(address) == [("a/hparams", {"lr": 0.5}, ["STATUS_SUCCESS"])])
-    with serving(tmp_path / "runs", tmp_path / "after.txt", "--load_fast", fast) as address:
-        until(lambda: curves(address) == expected)
-        until(lambda: sessions(address) == [("a/hparams", {"lr": 0.5}, ["STATUS_SUCCESS"])])
-        assert until(lambda: ask(address, "data/plugin/text/tags")) == {
-            "a": ["config/text_summary"]
-        }
+    writer.rewind(position, updates)
+    again = logged(writer, updates + 1, last, 2.0)
+    writer.end_session(succeeded=True)
+    writer.close()
+    return again
 
 
 @pytest.mark.parametrize("fast", ["true", "false"])
-def test_a_failed_and_resumed_run_is_one_row_with_its_final_status(tmp_path, fast):
-    writer = TensorBoardWriter(tmp_path / "runs" / "a")
-    writer.start_session({"lr": 0.5}, {})
-    logged(writer, 1, 7, 1.0)
-    position = writer.position()
-    writer.end_session(succeeded=False)
-    writer.close()
-    resumed = TensorBoardWriter(tmp_path / "runs" / "a")
-    resumed.rewind(position, 7)
-    resumed.end_session(succeeded=True)
-    resumed.close()
-    with serving(tmp_path / "runs", tmp_path / "output.txt", "--load_fast", fast) as address:
-        until(lambda: sessions(address))
-        assert sessions(address) == [("a/hparams", {"lr": 0.5}, ["STATUS_SUCCESS"])]
+def test_a_resumed_run_is_shown_once_by_servers_before_and_after(tmp_path, fast):
+    """Runs are killed after 13 updates and resumed after 0, 2 or 7; one had failed instead."""
+    folder, ends = tmp_path / "runs", {"0": 0, "2": 2, "7": 7, "failed": 7}
+    writers, kept, beyond, positions = {}, {}, {}, {}
+    for run, updates in ends.items():
+        writers[run] = writer = TensorBoardWriter(folder / run)
+        writer.start_session({"lr": 0.5}, {"config": "page"})
+        kept[run] = logged(writer, 1, updates, 1.0)
+        positions[run] = json.loads(json.dumps(writer.position()))
+        beyond[run] = logged(writer, updates + 1, 13, 1.0)  # nothing is closed after a kill
+    writers["failed"].end_session(succeeded=False)
+    with serving(folder, tmp_path / "before.txt", "--load_fast", fast) as address:
+        for run in ends:
+            before = {split: kept[run][split] + beyond[run][split] for split in SPLITS}
+            until(lambda run=run, before=before: curves(address, run) == before)
+        unended = dict.fromkeys(ends, ({"lr": 0.5}, ["STATUS_UNKNOWN"]))
+        unended["failed"] = ({"lr": 0.5}, ["STATUS_FAILURE"])
+        until(lambda: sessions(address) == unended)
+
+        after = {}
+        for run, updates in ends.items():
+            again = resume(folder / run, positions[run], updates, 20)
+            after[run] = {split: kept[run][split] + again[split] for split in SPLITS}
+            writers[run].close()
+        shown = dict.fromkeys(ends, ({"lr": 0.5}, ["STATUS_SUCCESS"]))
+        for run in ends:
+            until(lambda run=run: curves(address, run) == after[run])
+        # a server that runs shows the first end of a session
+        until(lambda: sessions(address) == shown | {"failed": unended["failed"]})
+    with serving(folder, tmp_path / "after.txt", "--load_fast", fast) as address:
+        for run in ends:
+            until(lambda run=run: curves(address, run) == after[run])
+        until(lambda: sessions(address) == shown)
+        pages = until(lambda: ask(address, "data/plugin/text/tags"))
+        assert pages == {run: ["config/text_summary"] for run in ends}
