@@ -24,6 +24,6 @@ def adapters(param_groups: Mapping[str, Any] | None) -> Any:
     return module("adapters", f"param_groups.{named[0]}.adapter") if named else None
 
 
-def forks() -> Any:
-    """The lab's forks of runs."""
-    return module("forks", "fork_from")
+def forks(name: str) -> Any:
+    """A module of the lab's forks of runs."""
+    return module(f"forks.{name}", "fork_from")

@@ -185,7 +185,8 @@ def build(
     world, code = _begin(config, world)
     if forked := config.fork_from:
         own = trusted or Trust(tuple(config.trust))
-        point = world.decided(lambda: lab_options.forks().named(forked, own))
+        forks = lab_options.forks("fork_point")
+        point = world.decided(lambda: forks.named(forked, own))
         built = point.build(config, own, world)
     else:
         built = components.build(config, trusted, world=world)

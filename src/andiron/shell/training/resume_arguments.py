@@ -52,7 +52,7 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
     if values.get("resume") not in (None, "auto"):
         _resume(task, conf_dir, arguments, values)
     elif values.get("fork_from") is not None:
-        lab_options.forks().run(task, conf_dir, arguments, values)
+        lab_options.forks("fork_command").run(task, conf_dir, arguments, values)
     else:
         composition.run(task, conf_dir, arguments, check=checked_start)
 
