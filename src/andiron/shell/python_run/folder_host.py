@@ -10,7 +10,6 @@ from andiron import errors
 from andiron.checkpoint import Checkpointer, Store, directory
 from andiron.disk import files
 from andiron.learner.construction import Choices
-from andiron.learner.run_host import Show, Summary, Weights
 from andiron.learner.state import LearnerState
 from andiron.learner.position import Position
 from andiron.protocols import Loader
@@ -22,7 +21,7 @@ from andiron.shell.run import (
     claim, finished_run, metadata, resume_policy, run_files, run_record, status,
 )  # fmt: skip
 from andiron.shell.run.code_origin import Gathering
-from andiron.shell.run.metadata import Record
+from andiron.shell.run.metadata import Record, Show, Summary, Weights
 from andiron.writers import Writers
 
 log = logging.getLogger("andiron")

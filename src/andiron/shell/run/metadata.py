@@ -42,6 +42,9 @@ MOST_NAMED = 20  # changes in a warning; `rerun` and `runs diff` list all
 Plain = bool | int | float | str
 Files = Mapping[Path, bytes]
 log = logging.getLogger("andiron")
+Summary = dict[str, Any]
+Show = Callable[[Summary], None]
+Weights = Mapping[str, Mapping[str, Tensor]]  # by name: `model`, and each average
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from andiron import errors, randomness
 from andiron.distributed import World
 from andiron.interrupter import Interrupter
 from andiron.learner.position import Position
-from andiron.learner.run_host import Show, Summary, Weights
 from andiron.optim.owners import group_table
 from andiron.plain import wings
 from andiron.protocols import Loader, Writer
@@ -32,7 +31,7 @@ from andiron.shell.config.signatures import signature
 from andiron.shell.config.trust import Trust, nodes
 from andiron.shell.run import lab_options, metadata, provenance, resume_policy, run_record
 from andiron.shell.run.code_origin import Gathering
-from andiron.shell.run.metadata import Files, Record
+from andiron.shell.run.metadata import Files, Record, Show, Summary, Weights
 from andiron.shell.run.status import Report, write_errors_explained
 
 MODEL_VIEWS = "andiron_lab.views.model_views"  # layers, graph and embeddings of a model
