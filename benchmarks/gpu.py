@@ -203,7 +203,7 @@ class Ours:
             .options(num_epochs=self.work.epochs, precision=self.precision, graph=self.graph)
             .build(self.model, Optimizer(torch.optim.Adam, self.model), LR)
         )  # fmt: skip
-        self.step = learner.updater.train_step
+        self.parts = learner.updater.train_step, learner.updater.end_by_graph
 
         def train() -> None:
             with learner:
@@ -239,9 +239,10 @@ def compared(
         peaks[side] = place.peak()
         torch.compiler.reset()
         if isinstance(running, Graphed):
-            step = running.step
-            reason = "there are none" if step is None else step.reason
-            note = reason or f"{step.repetitions} repetitions in the last round"
+            notes = ["there is none" if part is None else part.reason
+                     or f"{part.repetitions} repetitions in the last round"
+                     for part in running.parts]  # fmt: skip
+            note = f"step: {notes[0]}; end of an update: {notes[1]}"
     rate, bare = statistics.median(rates["Andiron"]), statistics.median(rates["bare"])
     name = f"{work.name}, {precision}{', compiled' if is_compiled else ''}"
     name += ", graph=true" if ours.graph else ""

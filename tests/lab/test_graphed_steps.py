@@ -21,9 +21,13 @@ from andiron.gradients import backward
 from andiron.learner import LearnerBuilder, evaluation
 from andiron.learner.extras import unread_checks
 from andiron.metrics import Accuracy, Loss
-from andiron.optim import Optimizer
+from andiron.optim import Optimizer, transformations
+from andiron.optim.foreign import torch_step
+from andiron.optim.grouped import GroupedOptimizer
+from andiron.optim.owners.group import Group
 from andiron.optim.own.averaging import Ema
 from andiron.protocols import TrainOutput
+from andiron.schedules import Cosine, Linear
 from andiron.tasks import Adversarial, Classifier, LanguageModel
 from andiron_lab.graphs import device_graph
 
@@ -46,6 +50,7 @@ class Answer:
 @pytest.fixture(autouse=True)
 def graphs_on_a_cpu(monkeypatch):
     monkeypatch.setitem(device_graph.GRAPHS, "cpu", RecordedGraph)
+    monkeypatch.setattr(torch_step, "ROUNDING", {"cuda", "cpu"})
     monkeypatch.setattr(RecordedGraph, "replays", 0)
 
 
@@ -71,13 +76,14 @@ def network(*more):
 
 def learner(folder, net, graph, *, own=None, optimizer=torch.optim.Adam, scale=None, **options):
     model, averages = Classifier(net), options.pop("averages", {})
-    device = options.pop("device", "cpu")
+    device, changes = options.pop("device", "cpu"), options.pop("changes", ())
+    groups = options.pop("groups", None) or (lambda model: Optimizer(optimizer, model, **own))
+    own, rate = own or {}, options.pop("rate", 0.05)
     chosen = {"num_epochs": 2, "log_every": 4, "seed": 5, "graph": graph} | options
     builder = LearnerBuilder(folder, **chosen).metric_train_numeric(Loss(), Accuracy())
     builder.metric_valid_numeric(Loss()).with_writers(kept := Kept()).renderer(None)
-    made = builder.devices([device]).averages(**averages).with_file_checkpointer().build(
-        model, Optimizer(optimizer, model, **(own or {})), 0.05
-    )
+    builder.devices([device]).averages(**averages).with_file_checkpointer()
+    made = builder.gradient_transforms(*changes).build(model, groups(model), rate)
     made.updater.precision.scale = scale or made.updater.precision.scale
     return made, kept
 
@@ -100,12 +106,28 @@ def run(folder, graph, *, net=None, bad=None, **options):
     return tensors, [stopped, repr(kept.untimed()), repr(measured)], made
 
 
+def two_groups(model):
+    """Adam and SGD, each with a schedule of its own."""
+    names = [name for name, _ in model.named_parameters()]
+    owners = [
+        Optimizer(torch.optim.Adam, model, names[:2]),
+        Optimizer(torch.optim.SGD, model, names[2:], momentum=0.9),
+    ]
+    rules = {"lr_scale": 0.3}, {"schedule": Cosine(0.07, num_updates=20)}
+    return GroupedOptimizer(model, [
+        Group(name=str(number), parameters=own.parameters, optimizer=own, **rule)
+        for number, (own, rule) in enumerate(zip(owners, rules))
+    ])  # fmt: skip
+
+
 CASES = {
     "adam, clipped": {"clip": 0.5},
     "sgd": {"optimizer": torch.optim.SGD, "own": {"momentum": 0.9}},
     "any other optimizer": {"optimizer": torch.optim.RMSprop},
     "accumulation of 3": {"grads_accumulation": 3, "num_epochs": 4},
     "averages": {"averages": {"ema": Ema(0.9)}},
+    "schedules of two groups": {"groups": two_groups, "rate": Linear(0.01, 0.05, num_updates=9)},
+    "changed by value": {"changes": [transformations.centralise()], "clip": {"value": 0.01}},
     "bf16": {"precision": "bf16"},
     "fp16 with overflows": {"precision": "fp16", "scale": 2.0**21, "num_epochs": 4},
     "stops at a NaN": {"bad": 9},
@@ -122,8 +144,108 @@ def test_graphs_change_no_bit_and_no_record(tmp_path, monkeypatch, caplog, case,
     actual, by_graph, made = run(tmp_path / "graph", True, **CASES[case])
     for step in (made.updater.train_step, made.updater.valid_step):
         assert step.reason is None and step.repetitions > 3, caplog.text
+    has_end = is_late and case not in ("any other optimizer", "averages")
+    assert (made.updater.end_by_graph.repetitions > 2) == has_end, caplog.text
     assert not differing(actual, expected)
     assert by_graph == record
+
+
+def growing(gradients, update):
+    return gradients.replaced({n: g * (1.0 if update < 100 else 2.0) for n, g in gradients.items()})
+
+
+def drawn_from_python(gradients):
+    factor = random.choice([0.9, 1.0])
+    return gradients.replaced({name: g * factor for name, g in gradients.items()})
+
+
+class Counted:
+    """Changes every other update: the recording would repeat one of the two."""
+
+    calls = 0
+
+    def __call__(self, gradients):
+        self.calls += 1
+        scale = 1 + self.calls % 2
+        return gradients.replaced({name: g * scale for name, g in gradients.items()})
+
+
+def every_other(model):
+    own = Optimizer(torch.optim.Adam, model)
+    group = Group(name="all", parameters=own.parameters, optimizer=own, every=2)
+    return GroupedOptimizer(model, [group])
+
+
+ENDS = {
+    "the number of updates": ({"changes": [growing]}, "growing depends on the number of"),
+    "noise": ({"changes": [transformations.noise(0.1)]}, "depends on the number of updates"),
+    "a value is read": (
+        {"changes": [lambda given: given if given["network.0.bias"].sum() < 9 else 0]},
+        "cannot be recorded",
+    ),
+    "what Python counts": ({"changes": [Counted()]}, "of repetition 1 differs"),
+    "another optimizer": ({"optimizer": torch.optim.RMSprop}, "group 'base' needs Adam"),
+    "every other update": ({"groups": every_other}, "group 'all' needs Adam"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_an_end_that_cannot_be_repeated_is_named_once(tmp_path, monkeypatch, caplog, case):
+    options, words = ENDS[case]
+    expected, record, _ = run(tmp_path / "python", False, **options)
+    caplog.clear()
+    monkeypatch.setitem(unread_checks.LATE, "cpu", Answer)
+    actual, by_graph, made = run(tmp_path / "graph", True, **options)
+    said = [text for text in caplog.messages if "graph: " in text]
+    assert len(said) == 1 and words in said[0]
+    if case != "what Python counts":
+        assert not differing(actual, expected) and by_graph == record
+
+
+def moved(made):
+    weight = made.model.network[0].weight
+    weight.data = weight.data.clone()
+
+
+def loaded_again(made):
+    own = made.updater.optimizer.optimizers[0]
+    own.load_state_dict({name: tensor.clone() for name, tensor in own.state_dict().items()})
+
+
+def other_option(made):
+    made.updater.optimizer.optimizers[0].held.inner.param_groups[0]["eps"] = 1e-3
+
+
+def other_transformation(made):
+    made.updater.transform = None
+
+
+CHANGES = [moved, loaded_again, other_option, other_transformation]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_an_end_is_recorded_again_once_its_parts_have_changed(tmp_path, monkeypatch, change):
+    monkeypatch.setitem(unread_checks.LATE, "cpu", Answer)
+    states, ends = [], []
+
+    def trained(graph):
+        def rate(updates):
+            if updates == 14:
+                change(made)
+                ends.append((end := made.updater.end_by_graph) and end.repetitions)
+            return 0.05
+
+        made, _ = learner(tmp_path / str(graph), network(), graph, clip=0.05, rate=rate)
+        with made:
+            made.fit(loader(), loader())
+            states.append(made.state())
+        return made.updater.end_by_graph
+
+    trained(False)
+    end = trained(True)
+    assert not differing(*({**state.model, **state.optimizer} for state in states))
+    is_left = change is other_transformation  # it might depend on the number of updates
+    assert ends[-1] > 3 and (end.repetitions > ends[-1] + 3) == (not is_left)
 
 
 class Drawing(nn.Module):
@@ -180,7 +302,8 @@ def test_weights_that_were_moved_are_recorded_again(tmp_path):
 
 
 @pytest.mark.parametrize("kinds", [(True, False), (False, True), (True, True)])
-def test_a_run_is_resumed_with_and_without_graphs(tmp_path, kinds):
+def test_a_run_is_resumed_with_and_without_graphs(tmp_path, monkeypatch, kinds):
+    monkeypatch.setitem(unread_checks.LATE, "cpu", Answer)
     expected, record, _ = run(tmp_path / "whole", False)
     first, then = kinds
     run(tmp_path / "parts", first, num_epochs=1)
@@ -371,26 +494,31 @@ def trained(folder, name, graph, device, **options):
         data.DataLoader(dataset, ArrayBatcher(), batch_size=BATCH, shuffle_seed=1, device=device)
         for _ in range(2)
     ]
+    averages = options.pop("averages", {"ema": Ema(0.9)})
     builder = LearnerBuilder(folder, num_epochs=2, seed=5, graph=graph, **options)
-    builder.devices([device]).with_writers().renderer(None).unrecorded().averages(ema=Ema(0.9))
+    builder.devices([device]).with_writers().renderer(None).unrecorded().averages(**averages)
     with builder.build(task, Optimizer(torch.optim.AdamW, task), 0.01) as made:
         made.fit(*loaders)
         state = made.state()
     parts = {"model": state.model, "optimizer": state.optimizer, **state.averages}
     tensors = {f"{part} {key}": t for part, own in parts.items() for key, t in own.items()}
-    return tensors, made.updater.train_step
+    return tensors, made.updater
 
 
+@pytest.mark.parametrize("options", [{}, {"averages": {}}, {"averages": {}, "clip": 0.1}])
 @pytest.mark.parametrize("name", TASKS)
-def test_the_shipped_tasks_have_graphs(tmp_path, caplog, name):
-    expected, _ = trained(tmp_path / "python", name, False, "cpu")
-    actual, step = trained(tmp_path / "graph", name, True, "cpu")
-    assert step.reason is None and step.repetitions > 3, caplog.text
+def test_the_shipped_tasks_have_graphs(tmp_path, monkeypatch, caplog, name, options):
+    monkeypatch.setitem(unread_checks.LATE, "cpu", Answer)
+    expected, _ = trained(tmp_path / "python", name, False, "cpu", **options)
+    actual, made = trained(tmp_path / "graph", name, True, "cpu", **options)
+    for by_graph in (made.train_step, made.end_by_graph):
+        has_graph = by_graph is made.train_step or "averages" in options
+        assert by_graph.reason is None and (by_graph.repetitions > 3) == has_graph, caplog.text
     assert not differing(actual, expected)
 
 
 GPU = {
-    "fp32": {}, "bf16": {"precision": "bf16"}, "fp16": {"precision": "fp16"},
+    "fp32": {}, "with its end": {"averages": {}}, "bf16": {"precision": "bf16"}, "fp16": {"precision": "fp16"},
     "accumulation of 3": {"grads_accumulation": 3}, "clipped": {"clip": 0.1},
 }  # fmt: skip
 
@@ -400,7 +528,8 @@ GPU = {
 @pytest.mark.parametrize("name", TASKS)
 def test_graphs_of_a_gpu_change_no_bit(tmp_path, caplog, name, case):
     expected, _ = trained(tmp_path / "python", name, False, "cuda", **GPU[case])
-    actual, step = trained(tmp_path / "graph", name, True, "cuda", **GPU[case])
+    actual, made = trained(tmp_path / "graph", name, True, "cuda", **GPU[case])
+    step = made.train_step
     assert step.reason is None and step.repetitions > 3, caplog.text
     assert not differing(actual, expected)
 

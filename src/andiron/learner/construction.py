@@ -152,17 +152,16 @@ def _updater(chosen: Choices, state: LearnerState) -> Updater:
         options.sam,
         histogram_names(options.histograms, dict(state.model.named_parameters())),
         chosen.world,
-        may_read_late=bool(options.graph),
+        may_read_late=bool(options.graph) and not chosen.averages,  # which are not undone
         **_graphed_steps(chosen, state),
     )
 
 
 def _graphed_steps(chosen: Choices, state: LearnerState) -> dict[str, Any]:
-    """`train_step` and `valid_step` as graphs of the device; empty where there are none."""
-    options = chosen.options
-    if not options.graph or (graphs := _of_lab("graphs.graphed_step", "graph")) is None:
+    """What an updater makes by graphs of the device, by its fields; empty where there are none."""
+    if not chosen.options.graph or (graphs := _of_lab("graphs.graphed_update", "graph")) is None:
         return {}
-    made: dict[str, Any] = graphs.steps_for(state, chosen.device, options, chosen.world)
+    made: dict[str, Any] = graphs.steps_for(chosen, state)
     return made
 
 

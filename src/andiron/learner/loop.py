@@ -183,21 +183,22 @@ class Loop:
     ) -> Iterator[Step]:
         """Makes an update that is counted once its check is read; the events until an error."""
         parts = self._train, is_log_point, self._state.copies, unread
+        unread.begin()
         try:
             unread.add(self._updater.update(batches, self._position, *parts), batches)
         except Exception:
+            unread.add()
             steps, is_undone = self._read(waits=True)
             yield from steps
-            if not is_undone:  # else an earlier update was rejected: this one is not made
+            if not is_undone:  # else this update was rejected, or an earlier one
                 raise
 
     def _read(self, *, waits: bool) -> tuple[list[Step], bool]:
         """Counts updates whose check is read; their events, and whether others were undone."""
         if (unread := self._updater.unread) is None:
             return [], False
-        waits = waits or self._begins is not None or bool(self._state.averages)
-        passed, is_undone = unread.read(waits=waits)
-        return [self._counted(made[0], self._take(*made)) for made in passed], is_undone
+        passed, is_undone = unread.read(waits=waits or self._begins is not None)
+        return [self._counted(made[0], self._take(*made)) for made in passed if made], is_undone
 
     def _counted(self, updated: Updated | None, values: Values) -> Step:
         """The event of an update, None if it was skipped; after its first one the run has begun."""

@@ -29,10 +29,10 @@ log = logging.getLogger("andiron")
 
 
 class RejectedError(Exception):
-    """Non-finite gradients in a later evaluation of a step, which is then not made."""
+    """Non-finite gradients of a step, which is then not made."""
 
     def __init__(self, gradients: Gradients):
-        super().__init__("the gradients of a later evaluation are not finite")
+        super().__init__("the gradients are not finite")
         self.gradients = gradients
 
 
@@ -58,6 +58,12 @@ class Nonfinite:
         self.checks = self.policy != "ignore" or self.precision.has_loss_scale
         # reads one value from the device: an update that was applied cannot be taken back
         self.passes = gradients.mean_is_finite if self.checks else lambda _: True
+
+    def checked(self, mean: Gradients) -> Gradients:
+        """The mean gradients; RejectedError if the weights may not change by them."""
+        if not self.passes(mean):
+            raise RejectedError(mean)
+        return mean
 
     def leave_out(
         self,

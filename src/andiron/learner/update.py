@@ -11,7 +11,7 @@ from andiron import errors, randomness
 from andiron.checkpoint.contents import Checkpoint
 from andiron.data import structures
 from andiron.distributed import ALONE, World
-from andiron.gradients import Gradients
+from andiron.gradients import Gradients, flag_nonfinite
 from andiron.learner.extras.group_statistics import GroupStatistics
 from andiron.learner.extras.nonfinite_cause import Step
 from andiron.learner.extras.unread_checks import LATE, UnreadChecks
@@ -66,6 +66,8 @@ class Updater:
     instruments: list[Instrument] = field(default_factory=list)
     train_step: Callable[[Any], TrainOutput] | None = None  # None: the model's
     valid_step: Callable[[Any], Any] | None = None
+    # whether a graph made the step, with its check and transformation; of `GraphedEnd`
+    end_by_graph: Callable[..., bool] | None = None
     may_read_late: bool = False  # the check for NaN and infinity
 
     def __post_init__(self) -> None:
@@ -105,33 +107,35 @@ class Updater:
         Raises: NonFiniteError, the weights unchanged, if the policy is to stop.
         """
         optimizer, transform, updates = self.optimizer, self.transform, position.updates
-        before = self._begin(updates)
-        rates = self.rates(updates)
+        before, rates = self._begin(updates), self.rates(updates)
         for instrument in self.instruments:
             instrument.before(batches, position)
         gradients, items = self.gradients(batches, position, loader)
         for instrument in self.instruments:
             instrument.computed(gradients, items)
-        is_deferred = False
+        flag = None
         if unread is not None and not optimizer.waiting:  # a group that was thawed stays so
-            is_deferred = unread.defers(gradients, self._undo(before, position))
-        if not (is_deferred or self.nonfinite.passes(gradients)):
-            self._leave_out(gradients, before, position, batches, loader, snapshot)
-            return None
-        statistics = self._statistics(gradients, rates) if is_log_point else None
+            flag = unread.defers(self._undo(before, position))
 
         def again() -> Gradients:
-            mean = self.gradients(batches, position, loader)[0]
-            if not self.nonfinite.passes(mean):
-                raise RejectedError(mean)
+            mean = self.nonfinite.checked(self.gradients(batches, position, loader)[0])
             return mean if transform is None else transform(mean, updates)
 
-        flag = gradients.flag
-        if transform is not None:  # of the mean: clipping each micro-batch would bias it
-            gradients = transform(gradients, updates)
-        gradients.flag = flag
+        def step(mean: Gradients) -> None:
+            if flag is not None:
+                flag_nonfinite(mean, flag)
+            if transform is not None:  # of the mean: clipping each micro-batch would bias it
+                mean = transform(mean, updates)
+            mean.flag = flag
+            optimizer.step(rates, self.model, mean, again, updates=updates)
+
         try:
-            optimizer.step(rates, self.model, gradients, again, updates=updates)
+            if flag is None:
+                self.nonfinite.checked(gradients)
+            statistics = self._statistics(gradients, rates) if is_log_point else None
+            graph = None if flag is None or is_log_point else self.end_by_graph
+            if graph is None or not graph(step, gradients, rates, flag, transform):
+                step(gradients)
         except RejectedError as error:
             self._leave_out(error.gradients, before, position, batches, loader, snapshot)
             return None

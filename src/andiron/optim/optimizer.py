@@ -135,14 +135,12 @@ class Optimizer:
         rates: Sequence[float] = lr if isinstance(lr, list) else [lr] * len(groups)
         rates = held.step.set_rates(rates) if held.is_own else held.set_rates(rates)
         is_whole = gradients.keys() == self.parameters.keys()
-        tensors = [gradients[name] for name in self.parameters] if is_whole else []
         try:
             self._lend(gradients)  # torch checks their shapes, dtypes and devices
             with torch.set_grad_enabled(False):
-                flag = gradients.flag
-                is_stepped = is_whole and held.step.by_kernel(groups, tensors, rates, flag)
+                is_stepped = is_whole and held.step.by_kernel(groups, gradients, rates)
                 # any other step would change something: it waits for the flag
-                if not is_stepped and (flag is None or not flag.item()):
+                if not is_stepped and (gradients.flag is None or not gradients.flag.item()):
                     again = [self._evaluations(gradients, closure)] if self.needs_closure else []
                     held.public_step(rates, *again)
         finally:

@@ -1,33 +1,27 @@
 """A graph of a device: the kernels that a function started, started again by one call."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
 
-class DeviceGraph(Protocol):
-    """A function's work on the device, recorded once and repeated over the same memory."""
-
-    def capture(self, function: Callable[[], Any]) -> Any:
-        """Records the function; returns what it returned, whose tensors each `replay` rewrites.
-
-        Raises: RuntimeError if the function reads a value from the device, or does something else
-        that cannot be repeated.
-        """
-
-    def replay(self) -> None:
-        """Repeats the work, with new draws from the default generators."""
-
-
 class CudaGraph:
-    """A `torch.cuda.CUDAGraph`; other threads may use the GPU during its capture."""
+    """A function's work on a GPU, recorded once and repeated over the same memory.
+
+    Other threads may use the GPU during the recording.
+    """
 
     def __init__(self) -> None:
         self._graph = torch.cuda.CUDAGraph()
 
     def capture(self, function: Callable[[], Any]) -> Any:
-        """Runs the function once on a stream of its own, as torch asks for, then records it."""
+        """Runs the function once on a stream of its own, as torch asks for, then records it.
+
+        Returns what it returned, whose tensors each `replay` rewrites.
+        Raises: RuntimeError if it reads a value from the device, or does something else that cannot
+        be repeated.
+        """
         stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         current = torch.cuda.current_stream()
         stream.wait_stream(current)
@@ -41,8 +35,8 @@ class CudaGraph:
         return outputs
 
     def replay(self) -> None:
-        """Starts the recorded kernels; torch gives them the seed of the default generator."""
+        """Repeats the work; draws have the seed of the default generator."""
         self._graph.replay()
 
 
-GRAPHS: dict[str, Callable[[], DeviceGraph]] = {"cuda": CudaGraph}  # by type of device
+GRAPHS: dict[str, Callable[[], CudaGraph]] = {"cuda": CudaGraph}  # by type of device

@@ -18,13 +18,11 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.data import structures
-from andiron.distributed import World
 from andiron.gradients import Detachable, Gradients
 from andiron.learner.state import LearnerState
-from andiron.options import LearnerOptions
 from andiron.plain import private_torch
 from andiron.protocols import TrainOutput
-from andiron_lab.graphs.device_graph import GRAPHS, DeviceGraph
+from andiron_lab.graphs.device_graph import CudaGraph
 from andiron_lab.graphs.step_state import PLAIN, StateBefore, first_difference, outputs_by_name
 
 FIRST_EAGER = 3  # steps of each kind, which load kernels and choose algorithms
@@ -47,7 +45,7 @@ class NoGraphError(Exception):
 class Recorded:
     """A graph with the memory of its batch and of its outputs."""
 
-    graph: DeviceGraph
+    graph: CudaGraph
     held: list[Tensor]  # of the batch
     output: Any  # a TrainOutput, or the item of a validation
     repetitions: int = 0
@@ -66,7 +64,7 @@ class GraphedStep:
         self,
         step: Callable[[Any], Any],
         state: LearnerState,
-        make: Callable[[], DeviceGraph],
+        make: Callable[[], CudaGraph],
         said: set[str],
         *,
         keeps: bool = False,
@@ -96,9 +94,7 @@ class GraphedStep:
     def _refuse(self, reason: str) -> None:
         self.reason = reason
         self._recorded.clear()
-        if reason not in self._said:
-            log.warning("graph: %s; such steps continue without graphs", reason)
-        self._said.add(reason)
+        refuse(reason, self._said)
 
     def _by_graph(self, batch: Any) -> Any:
         if (state := self._state()) != self._is_of:
@@ -157,7 +153,7 @@ class GraphedStep:
         try:
             output = graph.capture(lambda: self._step(held))
         except RuntimeError as error:
-            why = f"{_line_of(error)} cannot be recorded ({errors.one_line(error)})"
+            why = f"{line_of(error)} cannot be recorded ({errors.one_line(error)})"
             raise NoGraphError(why) from error
         finally:
             before.restore()
@@ -175,7 +171,8 @@ class GraphedStep:
                 return _own(output, inputs)
             made = output.gradients
             tensors = {n: g.clone() for n, g in made.items()} if self._keeps else made
-            loss, weight, item = (_own(v, inputs) for v in (made.loss, output.weight, output.item))
+            loss = made.loss if tensors is made else _own(made.loss, inputs)
+            weight, item = _own(output.weight, inputs), _own(output.item, inputs)
         return TrainOutput(Gradients(tensors, self._model, loss), item, weight)
 
     def _compared(self, recorded: Recorded, batch: Any) -> Any:
@@ -196,6 +193,13 @@ class GraphedStep:
             why = f"{name} of repetition {recorded.repetitions}"
             raise NoGraphError(f"{why} differs from that of the step without a graph")
         return output
+
+
+def refuse(reason: str, said: set[str]) -> None:
+    """Warns of a reason for which there are no graphs, unless it was said."""
+    if reason not in said:
+        log.warning("graph: %s; such steps continue without graphs", reason)
+    said.add(reason)
 
 
 def _shapes_of(batch: Any) -> Hashable:
@@ -233,7 +237,7 @@ def _own(value: Any, inputs: dict[int, Tensor]) -> Any:
     return type(value)(**own) if isinstance(value, Detachable) else structures.rebuilt(value, own)
 
 
-def _line_of(error: BaseException) -> str:
+def line_of(error: BaseException) -> str:
     """The last line of the user's code, or of a task's, that led to an error."""
     while error.__context__ is not None:
         error = error.__context__
@@ -241,30 +245,3 @@ def _line_of(error: BaseException) -> str:
     frames = [f for f in traceback.extract_tb(error.__traceback__)
               if not f.filename.startswith(folders)]  # fmt: skip
     return f"{frames[-1].filename}:{frames[-1].lineno}: {frames[-1].line}" if frames else "the step"
-
-
-def steps_for(
-    state: LearnerState, device: torch.device, options: LearnerOptions, world: World
-) -> dict[str, GraphedStep]:
-    """`train_step` and `valid_step` by graphs; empty where there can be none.
-
-    The reason is said in a warning unless the option is `auto`.
-    """
-    refusals = {
-        f"device {device.type} has no graphs": device.type not in GRAPHS,
-        "several processes or slices have none": world.is_divided,
-        f"sam={options.sam}: has none": options.sam is not None,
-        "an optimizer with a line search has none": state.optimizer.needs_closure,
-        "profile: traces the step of Python": bool(options.profile),
-    }
-    for refusal in (reason for reason, applies in refusals.items() if applies):
-        if options.graph != "auto":
-            log.warning("graph: %s; the run continues without graphs", refusal)
-        return {}
-    model: Any = state.model
-    parts = state, GRAPHS[device.type], set[str]()
-    keeps = options.grads_accumulation > 1
-    return {
-        "train_step": GraphedStep(lambda batch: model.train_step(batch), *parts, keeps=keeps),
-        "valid_step": GraphedStep(lambda batch: model.valid_step(batch), *parts),
-    }

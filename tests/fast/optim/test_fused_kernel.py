@@ -199,3 +199,25 @@ def test_a_gradient_of_another_shape_is_refused_before_the_kernel(gradient):
     assert "size" in message_of(RuntimeError, optimizer.step, 0.1, model, result)
     assert same(model.state_dict(), before)
     assert all(parameter.grad is None for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_rate_in_a_tensor_has_the_bits_of_the_rate_rounded(monkeypatch, case):
+    """A graph reads its rates from float32 tensors; other steps on such a device round them."""
+    monkeypatch.setattr(torch_step, "ROUNDING", {"cpu"})
+    kind, options = CASES[case]
+    results = []
+    for rate in (None, torch.tensor(0.1), torch.tensor(0.1).item()):
+        model = Network()
+        optimizer = Optimizer(kind, model, **options)
+        for update in range(4):
+            made = gradients.backward(model.loss(update), model)
+            if rate is None or not update:
+                optimizer.step(0.1, model, made)
+                continue
+            step = optimizer.held.step
+            (kernel,) = step.kernels([optimizer.parameters], step.set_rates([0.1]))
+            with torch.no_grad():
+                kernel([*made.values()], rate, None)
+        results.append({**model.state_dict(), **optimizer.state_dict()})
+    assert same(results[0], results[1]) and same(results[0], results[2])

@@ -7,29 +7,18 @@ the update then. The first that is rejected, and those made since, are undone an
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from andiron import randomness
-from andiron.gradients import Gradients, flag_nonfinite
+from andiron import errors, randomness
 
 MOST_UNREAD = 4  # updates: their batches and items are held until then
 
 
-class Answer(Protocol):
-    """The value of a flag on its way from a device to the host."""
-
-    def is_there(self) -> bool:
-        """Whether `is_set` would not wait."""
-
-    def is_set(self) -> bool:
-        """The value; waits for it."""
-
-
 class CopiedFlag:
-    """An `Answer` of a GPU, copied after everything that was started there so far."""
+    """A flag of a GPU on its way to the host, after everything that was started there so far."""
 
     def __init__(self, flag: Tensor):
         self._copy = torch.empty((), pin_memory=True)
@@ -48,7 +37,7 @@ class CopiedFlag:
 
 
 # by type of device; on a CPU reading takes 1 us
-LATE: dict[str, Callable[[Tensor], Answer]] = {"cuda": CopiedFlag}
+LATE: dict[str, Callable[[Tensor], CopiedFlag]] = {"cuda": CopiedFlag}
 
 
 class UnreadChecks:
@@ -57,36 +46,41 @@ class UnreadChecks:
     def __init__(self, device: torch.device):
         self._flag = torch.zeros((), device=device)
         self._ask = LATE[device.type]
-        self._asked: tuple[Answer, Callable[[], None]] | None = None
+        self._undo: Callable[[], None] | None = None  # of the update that is computed now
         self._made: deque[Any] = deque()
         self._repeats = False  # the next update was rejected
-        self._others: list[Any] = []  # states of Python's and NumPy's generators at two updates
+        # state of Python's and NumPy's generators since all were read
+        self._others: dict[str, Any] | None = None
+        self._is_quiet: bool | None = None  # no update drew from them; None before the first
 
-    def defers(self, gradients: Gradients, undo: Callable[[], None]) -> bool:
-        """Whether the check is read later; not of a first update, or one that is made again.
+    def begin(self) -> None:
+        """An update is about to be computed."""
+        if self._others is None:
+            self._others = randomness.global_generator_state()
 
-        Nor where updates draw from Python's or NumPy's generators: they would draw again.
-        A step by these gradients changes nothing if it is to be undone, by `undo`.
+    def defers(self, undo: Callable[[], None]) -> Tensor | None:
+        """The flag to set where the check is read later; not of a first or repeated update.
+
+        Nor once updates drew from Python's or NumPy's generators: they would draw again.
+        While the flag is 1, updates change nothing that `undo` does not bring back.
         """
-        if len(self._others) < 2:
-            self._others.append(randomness.global_generator_state())
-        if self._repeats or self._others[:1] != self._others[1:]:
+        if self._repeats or not self._is_quiet:
             self._repeats = False
-            return False
-        flag_nonfinite(gradients, self._flag)
-        gradients.flag = self._flag
-        self._asked = self._ask(self._flag), undo
-        return True
+            return None
+        self._undo = undo
+        return self._flag
 
     def add(self, *made: Any) -> None:
         """Keeps an update until its check is read; `made` is what `read` returns of it."""
-        self._made.append((self._asked, made))
-        self._asked = None
+        asked = None if self._undo is None else (self._ask(self._flag), self._undo)
+        self._made.append((asked, made))
+        self._undo = None
 
     def read(self, *, waits: bool) -> tuple[list[Any], bool]:
         """The updates that were applied, in order, and whether later ones are undone.
 
         All are read if it `waits`, else those that the device has answered.
+        Raises: MismatchError if an update cannot be made again with the draws that it had.
         """
         passed: list[Any] = []
         while self._made:
@@ -98,9 +92,17 @@ class UnreadChecks:
                 if answer.is_set():
                     self._made.clear()
                     self._flag.zero_()
+                    if self._others != randomness.global_generator_state():
+                        raise errors.MismatchError(
+                            "an update has NaN or infinity and cannot be made again: updates began "
+                            "to draw from Python's or NumPy's generators; resume with graph=false"
+                        )
                     self._repeats = True
                     undo()
                     return passed, True
             passed.append(made)
             self._made.popleft()
+        if waits and self._others is not None:
+            is_same = self._others == randomness.global_generator_state()
+            self._is_quiet, self._others = is_same and self._is_quiet is not False, None
         return passed, False

@@ -12,9 +12,11 @@ from itertools import chain
 from operator import attrgetter, is_
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from andiron.gradients import Gradients
 from andiron.optim.foreign import torch_class
 from andiron.optim.own.flat_state import Groups
 from andiron.plain import fast_paths, private_torch
@@ -25,15 +27,15 @@ SGD = (*MODES, "momentum", "dampening", "nesterov", "weight_decay", "maximize")
 OPTIONS: dict[Any, tuple[str, ...]] = {
     torch.optim.Adam: ADAM, torch.optim.AdamW: ADAM, torch.optim.SGD: SGD
 }  # fmt: skip
-# of parameters, gradients, rate and flag
-Kernel = Callable[[list[Tensor], list[Tensor], float, Tensor | None], None]
+# of a group's gradients, rate and flag
+Kernel = Callable[[list[Tensor], float | Tensor, Tensor | None], None]
+# types of device whose rates are rounded to float32, as a graph's rates in a tensor are
+ROUNDING = {"cuda"}
 PLAIN = {bool, int, float}
 DTYPE: Any = attrgetter("dtype")
 ONE = torch.tensor(1.0)  # on a CPU adding it takes 4 us, adding 1 takes 9
 # values for the comparison of a kernel with its optimizer
 TRIED = {"eps": 1e-3, "weight_decay": 0.1, "momentum": 0.7, "dampening": 0.2}
-# torch 2.14, and before; on a GPU they refuse a graph capture that would repeat one learning rate
-CAPTURE_CHECKS = ("_accelerator_graph_capture_health_check", "_cuda_graph_capture_health_check")
 
 
 class TorchStep:
@@ -48,8 +50,11 @@ class TorchStep:
         self.plain: Callable[..., Any] = torch_class.without_dynamo(kind).step
 
     def set_rates(self, rates: Sequence[float]) -> Sequence[float]:
-        """Sets the rates of the groups in the next step, and returns them."""
-        for group, rate in zip(self._inner.param_groups, rates):
+        """Sets the rates of the groups in the next step, and returns them, rounded on a GPU."""
+        groups = self._inner.param_groups
+        if self._options is not None and groups[0]["params"][0].device.type in ROUNDING:
+            rates = [float(np.float32(rate)) for rate in rates]
+        for group, rate in zip(groups, rates):
             set_rate(group, rate)
         return rates
 
@@ -75,47 +80,47 @@ class TorchStep:
             step(inner, *closure)
 
     def by_kernel(
-        self,
-        groups: Groups,
-        gradients: list[Tensor],
-        rates: Sequence[float],
-        flag: Tensor | None = None,
+        self, groups: Groups, gradients: Gradients, rates: Sequence[float]
     ) -> bool:
         """Whether the fused kernel made the step of each group; else nothing has changed.
 
-        `gradients` has the tensors of one group after the other. The step changes nothing if `flag`
-        is 1.
-        It does not for parameters on several devices, of several types, in subclasses of Parameter
-        or without state, for options that are tensors, with hooks or a `step` that was replaced,
-        and where torch's kernel in this version differs from its optimizer.
+        The step changes nothing if the gradients' flag is 1.
+        """
+        kernels, parameter = self.kernels(groups, rates), next(iter(groups[0].values()))
+        if kernels and parameter.is_cuda and torch.cuda.is_current_stream_capturing():
+            raise RuntimeError(f"a graph of this step would repeat the rates {rates}")
+        for kernel, named, lr in zip(kernels, groups, rates):
+            kernel([gradients[name] for name in named], lr, gradients.flag)
+        return bool(kernels)
+
+    def kernels(self, groups: Groups, rates: Sequence[float]) -> list[Kernel]:
+        """The fused kernels of the groups, the former list if nothing has changed.
+
+        Empty for parameters on several devices, of several types, in subclasses of Parameter or
+        without state, for options that are tensors, with hooks or a `step` that was replaced, and
+        where torch's kernel in this version differs from its optimizer.
         """
         inner, state = self._inner, self._inner.state
-        if self._options is None or self._is_changed():
-            return False
+        if self._options is None or self._is_changed() or not fast_paths.on["fused step"]:
+            return []
         made_of = [*state, *chain.from_iterable(map(dict.values, state.values()))]
-        parts, start = [], 0
+        parts = []
         for named, group, lr in zip(groups, inner.param_groups, rates):
             if not isinstance(lr, float) or group["lr"] is not lr:  # a tensor filled with it
-                return False
+                return []
             parameters: list[Tensor] = [*named.values()]
             made_of += [
                 *map(group.get, self._options), *group.get("betas", ()), *group["params"],
                 *parameters, *map(type, parameters), *map(DTYPE, parameters),
                 *map(Tensor.get_device, parameters),
             ]  # fmt: skip
-            end = start + len(parameters)
-            parts.append((parameters, gradients[start:end], lr))
-            start = end
+            parts.append(parameters)
         before = self._made_of
         if len(made_of) != len(before) or not all(map(is_, made_of, before)):
-            prepared = [*map(self._prepared, inner.param_groups, (part[0] for part in parts))]
-            self._kernels = [kernel for kernel in prepared if kernel]
-            self._made_of = made_of if None not in prepared else []
-        if not self._made_of or not fast_paths.on["fused step"]:
-            return False
-        for kernel, part in zip(self._kernels, parts):
-            kernel(*part, flag)
-        return True
+            prepared = [*map(self._prepared, inner.param_groups, parts)]
+            self._kernels = [] if None in prepared else [*filter(None, prepared)]
+            self._made_of = made_of if self._kernels else []
+        return self._kernels
 
     def _is_changed(self) -> bool:
         """Whether the optimizer has hooks, a `step` of its own, or what a GradScaler sets."""
@@ -179,15 +184,9 @@ def _kernel(kind: object, inner: object, group: Any, states: list[Any]) -> Kerne
     if not {type(tensor) for slot in tensors.values() for tensor in slot} <= {Tensor}:
         return None  # no step yet
     run = partial(kernel, grad_scale=None, **options, **tensors)
-    checks = [name for name in CAPTURE_CHECKS if hasattr(inner, name)]
-    check = getattr(inner, checks[0]) if checks and group["params"][0].is_cuda else None
-    counters: Any = tensors.get("state_steps")
+    parameters, counters = group["params"], tensors.get("state_steps")
 
-    def step(
-        parameters: list[Tensor], gradients: list[Tensor], lr: float, flag: Tensor | None
-    ) -> None:
-        if check is not None:
-            check()
+    def step(gradients: list[Tensor], lr: float | Tensor, flag: Tensor | None) -> None:
         if counters and counters[0].is_cpu:
             private_torch.foreach_add_(counters, ONE, alpha=1.0)
         elif counters:
@@ -223,10 +222,10 @@ def _agrees(
         step: Any = optimizer.step
         if by_kernel:
             kernel: Any = _kernel(kind, optimizer, group, [optimizer.state[twin]])
-            step = partial(kernel, [twin], [values.square()], 0.1, None)
+            step = partial(kernel, [values.square()], 0.1, None)
         step()
         if by_kernel:  # changes nothing
-            kernel([twin], [values.square()], 0.1, torch.ones((), device=device))
+            kernel([values.square()], 0.1, torch.ones((), device=device))
         return [twin, *filter(torch.is_tensor, optimizer.state[twin].values())]
 
     try:
