@@ -30,6 +30,7 @@ from andiron.protocols import TrainOutput
 from andiron.schedules import Cosine, Linear
 from andiron.tasks import Adversarial, Classifier, LanguageModel
 from andiron_lab.graphs import device_graph
+from andiron_lab.optim.gradient_noise import noise
 
 BATCHES, BATCH = 14, 4
 
@@ -178,7 +179,7 @@ def every_other(model):
 
 ENDS = {
     "the number of updates": ({"changes": [growing]}, "growing depends on the number of"),
-    "noise": ({"changes": [transformations.noise(0.1)]}, "depends on the number of updates"),
+    "noise": ({"changes": [noise(0.1)]}, "depends on the number of updates"),
     "a value is read": (
         {"changes": [lambda given: given if given["network.0.bias"].sum() < 9 else 0]},
         "cannot be recorded",
@@ -518,7 +519,8 @@ def test_the_shipped_tasks_have_graphs(tmp_path, monkeypatch, caplog, name, opti
 
 
 GPU = {
-    "fp32": {}, "with its end": {"averages": {}}, "bf16": {"precision": "bf16"}, "fp16": {"precision": "fp16"},
+    "fp32": {}, "with its end": {"averages": {}}, "bf16": {"precision": "bf16"},
+    "fp16": {"precision": "fp16"},
     "accumulation of 3": {"grads_accumulation": 3}, "clipped": {"clip": 0.1},
 }  # fmt: skip
 
