@@ -158,7 +158,7 @@ def _updater(chosen: Choices, state: LearnerState) -> Updater:
 
 
 def _graphed_steps(chosen: Choices, state: LearnerState) -> dict[str, Any]:
-    """What an updater makes by graphs of the device, by its fields; empty where there are none."""
+    """The parts of an update that are graphs of the device, by the updater's fields; or none."""
     if not chosen.options.graph or (graphs := _of_lab("graphs.graphed_update", "graph")) is None:
         return {}
     made: dict[str, Any] = graphs.steps_for(chosen, state)

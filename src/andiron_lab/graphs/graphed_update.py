@@ -208,7 +208,7 @@ def _kernels(
 
 
 def steps_for(chosen: Choices, state: LearnerState) -> dict[str, Any]:
-    """What an `Updater` makes by graphs, by its fields; empty where there can be none.
+    """The fields of an `Updater` that are made by graphs; empty where there can be none.
 
     The reason is said in a warning unless the option is `auto`.
     """

@@ -58,7 +58,7 @@ class Counting(nn.Module):
 
 
 class Drawing(nn.Module):
-    """Draws from Python's generator, which no update sets, after so many batches."""
+    """Draws from Python's generator, which no update sets, once `after` batches are seen."""
 
     def __init__(self, after=0):
         super().__init__()
