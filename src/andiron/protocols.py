@@ -27,8 +27,19 @@ Position = Any  # of a writer: what a checkpoint can hold, such as a number, tex
 Parts = tuple[Any, ...]  # of a metric, from one batch: tensors; a count may be a plain int
 
 
-# a number, a Markdown text, a uint8 picture [channels, height, width], or undefined
-Value = float | str | Tensor | None
+@dataclass(frozen=True)
+class Decisions:
+    """True positives, false positives, true negatives and false negatives by threshold.
+
+    A sample is positive if its probability is at least the threshold; thresholds are evenly spaced
+    from 0 to 1.
+    """
+
+    counts: Float[Tensor, "4 thresholds"]
+
+
+# a number, a Markdown text, a uint8 picture [channels, height, width], decisions, or undefined
+Value = float | str | Tensor | Decisions | None
 Result = Value | Mapping[str, Value]
 
 
@@ -164,6 +175,8 @@ class Point:
     texts: Pages = field(default_factory=dict)  # Markdown pages by tag
     # by tag: uint8 [channels, height, width] with 1 or 3 channels
     images: Mapping[str, Tensor] = field(default_factory=dict)
+    # by tag: a precision-recall curve
+    decisions: Mapping[str, Decisions] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ class MetricLog:
     def record_pass(self, split: str, values: Values) -> None:
         """Records the values of a pass over `split`, with the texts and pictures of its metrics."""
         tally = self.valid_tally
-        shown = {"texts": tally.texts, "images": tally.images}
+        shown = {"texts": tally.texts, "images": tally.images, "decisions": tally.decisions}
         self._record(split, values, {}, whole_epoch=True, **shown)
 
     def validated(self, split: str) -> None:

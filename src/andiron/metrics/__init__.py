@@ -16,7 +16,7 @@ from andiron.metrics.classification.decision_scores import (
     Recall,
     Specificity,
 )
-from andiron.metrics.classification.ranking import AUROC, AveragePrecision
+from andiron.metrics.classification.ranking import AUROC, AveragePrecision, PrecisionRecallCurve
 from andiron.metrics.classification.worst_errors import WorstErrors
 from andiron.metrics.history import History
 from andiron.metrics.regression.regression_errors import (
@@ -33,6 +33,6 @@ __all__ = [
     "AUROC", "R2", "Accuracy", "AveragePrecision", "BitsPerByte", "ConfusionMatrix",
     "ExactMatch", "ExplainedVariance", "FBeta", "HammingAccuracy", "History", "Loss", "Mean",
     "MeanAbsoluteError", "MeanSquaredError", "PerClass", "Perplexity", "Precision",
-    "Recall", "RootMeanSquaredError", "Specificity", "Tally",
+    "PrecisionRecallCurve", "Recall", "RootMeanSquaredError", "Specificity", "Tally",
     "TopKAccuracy", "Torchmetrics", "WorstErrors",
 ]  # fmt: skip

@@ -24,7 +24,7 @@ from andiron.metrics.sums import sum_dtype
 from andiron.metrics.windows import metric_values, sliced_window, tally_state
 from andiron.outputs import ClassificationOutput
 from andiron.plain import fast_paths, readable
-from andiron.protocols import Metric, Parts, Values
+from andiron.protocols import Decisions, Metric, Parts, Values
 
 MOST_SHOWN = 300  # characters
 LARGEST_KEPT = 16_384  # numbers in the output of an item that may wait: 64 KiB of float32
@@ -38,9 +38,9 @@ class Tally:
     each metric; from there on an epoch's sums are float64, so a long epoch loses no precision.
     If every metric has `count_items`, small items are counted in one operation at the end of their
     window, with the same bits as one by one.
-    `texts` and `images` are the Markdown pages and pictures of the last window or epoch closed. In
-    a divided `world`, items are Sliced, and closing a window or reading the state merges the counts
-    of all processes, which must all call it.
+    `texts`, `images` and `decisions` are the Markdown pages, pictures and decisions by threshold of
+    the last window or epoch closed. In a divided `world`, items are Sliced, and closing a window or
+    reading the state merges the counts of all processes, which must all call it.
     """
 
     def __init__(self, metrics: Sequence[Metric], world: World = ALONE):
@@ -51,6 +51,7 @@ class Tally:
         self._can_wait = all("count_items" in vars(type(metric)) for metric in self.metrics)
         self.texts: dict[str, str] = {}
         self.images: dict[str, Tensor] = {}
+        self.decisions: dict[str, Decisions] = {}
 
     def forget(self) -> None:
         """Drops everything counted since the last whole epoch."""
@@ -182,7 +183,7 @@ class Tally:
     def _values(self, parts: list[Any]) -> Values:
         """The numbers by name; fills `texts` and so on."""
         numbers = {}
-        self.texts, self.images = {}, {}
+        self.texts, self.images, self.decisions = {}, {}, {}
         for metric, merged in zip(self.metrics, parts, strict=True):
             value = None if merged is None else _value(metric, merged)
             named = {metric.name: value}
@@ -193,6 +194,8 @@ class Tally:
                     self.texts[name] = shown
                 elif isinstance(shown, Tensor):
                     self.images[name] = shown
+                elif isinstance(shown, Decisions):
+                    self.decisions[name] = shown
                 elif shown is not None:
                     numbers[name] = shown
         return numbers

@@ -1,4 +1,4 @@
-"""Pictures of validation data: the worst errors."""
+"""Pictures of validation data: the worst errors and precision over recall."""
 
 import pytest
 import torch
@@ -6,9 +6,9 @@ from classification_items import LOSS
 
 from andiron import errors
 from andiron.data import Batch
-from andiron.metrics import Tally, WorstErrors
+from andiron.metrics import PrecisionRecallCurve, Tally, WorstErrors
 from andiron.metrics.classification.pictures import pixels, tiled
-from andiron.outputs import IGNORED, ClassificationOutput
+from andiron.outputs import IGNORED, BinaryClassificationOutput, ClassificationOutput
 
 
 def batch_of(logits, targets, shades, **more):
@@ -66,3 +66,41 @@ def test_images_are_scaled_from_their_own_range_and_shrunk():
 def test_tiles_are_in_reading_order_with_black_at_the_end():
     images = torch.arange(1, 4, dtype=torch.uint8).view(3, 1, 1, 1).expand(3, 1, 2, 2)
     assert tiled(images, 2)[0].tolist() == [[1, 1, 2, 2], [1, 1, 2, 2], [3, 3, 0, 0], [3, 3, 0, 0]]
+
+
+def test_classes_without_positives_or_negatives_have_no_curve():
+    tally = Tally([PrecisionRecallCurve(class_names=["ant", "bee", "cat"])])
+    tally.add(ClassificationOutput(LOSS, torch.eye(3)[[0, 1, 0]], torch.tensor([0, 1, 1])))
+    tally.close_epoch()
+    assert [*tally.decisions] == ["pr_curve/ant", "pr_curve/bee"]
+    tally.add(ClassificationOutput(LOSS, torch.eye(3)[:1], torch.tensor([0])))
+    assert (tally.close_epoch(), tally.decisions) == ({}, {})
+
+
+def test_decisions_are_those_at_each_threshold_of_the_probability():
+    draw = torch.Generator().manual_seed(3)
+    targets = torch.randint(3, (301,), generator=draw)
+    logits = torch.randn(301, 3, generator=draw)
+    logits[:7] = torch.tensor([1e3, 0.0, 0.0])  # probabilities 1 and 0: the outermost thresholds
+    tally = Tally([PrecisionRecallCurve(thresholds=5)])
+    for part in (slice(0, 100), slice(100, 301)):
+        tally.add(ClassificationOutput(LOSS, logits[part], targets[part]))
+    assert tally.close_epoch() == {}
+    probabilities = logits.double().softmax(-1)
+    assert [*tally.decisions] == ["pr_curve/0", "pr_curve/1", "pr_curve/2"]
+    for number, curve in enumerate(tally.decisions.values()):
+        true = targets == number
+        for place, threshold in enumerate((0.0, 0.25, 0.5, 0.75, 1.0)):
+            yes = probabilities[:, number] >= threshold
+            sides = true & yes, ~true & yes, ~true & ~yes, true & ~yes
+            assert curve.counts[:, place].tolist() == [int(side.sum()) for side in sides]
+
+
+def test_yes_or_no_answers_are_decided_by_the_sigmoid_of_their_logit():
+    tally = Tally([PrecisionRecallCurve(thresholds=3)])
+    logits = torch.tensor([-1.0, 0.0, 2.0, 9.0])
+    tally.add(BinaryClassificationOutput(LOSS, logits, torch.tensor([0, 1, 0, IGNORED])))
+    tally.close_epoch()
+    assert tally.decisions["pr_curve/1"].counts.tolist() == [
+        [1.0, 1.0, 0.0], [2.0, 1.0, 0.0], [0.0, 1.0, 2.0], [0.0, 0.0, 1.0],
+    ]  # fmt: skip

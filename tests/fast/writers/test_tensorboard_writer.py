@@ -19,7 +19,7 @@ from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
 from tensorboard.util import tensor_util
 
 from andiron import randomness
-from andiron.protocols import Embeddings, Operation, Point
+from andiron.protocols import Decisions, Embeddings, Operation, Point
 from andiron.writers import JsonLinesWriter, TensorBoardWriter
 
 POINTS = [
@@ -379,6 +379,18 @@ def test_pages_and_pictures_stand_where_they_were_made(tmp_path):
         assert (event.step, event.width, event.height) == (42, 4, 2)
         shown = numpy.array(Image.open(io.BytesIO(event.encoded_image_string)))
         assert numpy.array_equal(shown.reshape(2, 4, -1), pixels.permute(1, 2, 0).numpy())
+
+
+def test_a_precision_recall_curve_has_counts_and_both_ratios(tmp_path):
+    writer = TensorBoardWriter(tmp_path)
+    counts = torch.tensor([[3.0, 2.0, 0.0], [5.0, 1.0, 0.0], [0.0, 4.0, 5.0], [0.0, 1.0, 3.0]])
+    writer.write(Point("valid", 21, 1, {}, decisions={"pr_curve/cat": Decisions(counts)}))
+    writer.close()
+    (value,) = values(tmp_path / "valid")
+    assert (value.tag, value.metadata.plugin_data.plugin_name) == ("pr_curve/cat", "pr_curves")
+    precision, recall = [3 / 8, 2 / 3, 0.0], [1.0, 2 / 3, 0.0]
+    expected = numpy.array([*counts.tolist(), precision, recall], dtype="float32")
+    numpy.testing.assert_array_equal(tensor_util.make_ndarray(value.tensor), expected)
 
 
 def test_a_graph_has_a_node_for_each_operation_unless_switched_off(tmp_path):

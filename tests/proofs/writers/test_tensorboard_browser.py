@@ -87,6 +87,7 @@ def test_every_tab_shows_what_the_runs_have_logged(tmp_path):
         graphs(tabs)
         curves_of_weights(tabs)
         texts(tabs)
+        precision_recall(tabs)
         hyperparameters(tabs, values)
         projector(tabs)
 
@@ -121,11 +122,11 @@ def custom_scalars(tabs):
 
 
 def images(tabs):
-    """Worst errors of four columns of 8 pixels."""
+    """ROC curves of 256 pixels, and worst errors of four columns of 8 pixels."""
     tabs.show("images", "worst_errors")
     pictures = tabs.page.locator("tf-image-loader img")
     widths = "all => all.map(each => each.naturalWidth)"
-    until(lambda: {32} <= {*pictures.evaluate_all(widths)})
+    until(lambda: {32, 256} <= {*pictures.evaluate_all(widths)})
     tabs.taken("images")
 
 
@@ -161,6 +162,16 @@ def texts(tabs):
     for page in ("config", "param_groups", "provenance"):
         tabs.page.locator("tf-category-paginated-view", has_text=page).first.wait_for()
     tabs.page.get_by_text('"_target_": "andiron.data.digits"').first.wait_for()
+
+
+def precision_recall(tabs):
+    """A chart for each class, with both runs after the last validation."""
+    tabs.show("pr_curves")
+    for number in range(10):
+        tabs.visible(f"pr_curve/{number}")
+    tabs.page.get_by_text(f"sgd/tensorboard/valid is at step {UPDATES}").first.wait_for()
+    tabs.page.get_by_text("pr_curve/8", exact=True).first.scroll_into_view_if_needed()
+    tabs.taken("pr_curves")
 
 
 def hyperparameters(tabs, values):

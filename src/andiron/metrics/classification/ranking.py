@@ -1,4 +1,4 @@
-"""Areas under curves over every threshold: AUROC and average precision.
+"""Areas under curves over every threshold, AUROC and average precision, and precision over recall.
 
 They keep the logits of every sample. Several classes or labels are each measured against the rest,
 classes by their softmax probability. `average`: "micro" takes all of them as one, "macro" is their
@@ -11,35 +11,45 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from jaxtyping import Bool, Float
+from pydantic import Field
 from torch import Tensor
 
 from andiron.metrics.classification.class_averages import averaged
 from andiron.metrics.classification.classifier_rows import BINARY, CLASSES, kind_of, rows
-from andiron.outputs import IGNORED
-from andiron.protocols import Parts, Result
+from andiron.outputs import IGNORED, named
+from andiron.protocols import Decisions, Parts, Result
 from andiron.ranges import Average
 
 Column = tuple[Float[Tensor, " rows"], Bool[Tensor, " rows"]]  # scores and truths of one class
 
 
 @dataclass(kw_only=True)
-class Area(ABC):
-    """An area under a curve, averaged over the classes; abstract: see `area`."""
+class Curve(ABC):
+    """The logits and targets of every sample; abstract."""
 
-    average: Average | None = "macro"
     class_names: Sequence[str] | None = None
     name: str = ""
     higher_is_better = True
     gathers = True
 
     def __call__(self, item: Any) -> Parts:
-        """The logits and targets of a batch."""
         measured = rows(item)
         return measured.logits, measured.targets
+
+    @abstractmethod
+    def value(self, logits: Tensor, targets: Tensor) -> Result:
+        """The metric's value, from the scores of all samples."""
+
+
+@dataclass(kw_only=True)
+class Area(Curve):
+    """An area under a curve, averaged over the classes; abstract: see `area`."""
+
+    average: Average | None = "macro"
 
     def value(self, logits: Tensor, targets: Tensor) -> Result:
         is_one = self.average == "micro" or kind_of(logits, targets) == BINARY
@@ -95,6 +105,50 @@ class AveragePrecision(Area):
             return math.nan
         new, predicted, right = _counts_by_score(scores, truths)
         return float((new / right[-1] * (right / predicted)).sum())
+
+
+@dataclass(kw_only=True)
+class PrecisionRecallCurve(Curve):
+    """The decisions of each class against the rest at evenly spaced thresholds of its probability.
+
+    TensorBoard draws them as precision over recall; classes without positives or negatives have no
+    curve. Measured on validation data only.
+    Source: Davis & Goadrich 2006, "The relationship between precision-recall and ROC curves".
+    """
+
+    thresholds: Annotated[int, Field(ge=2, le=1000)] = 101
+    name: str = "pr_curve"
+    validation_only = True
+
+    def value(self, logits: Tensor, targets: Tensor) -> Result:
+        is_logit = kind_of(logits, targets) != CLASSES
+        return {
+            name: _decisions(scores.sigmoid() if is_logit else scores, truths, self.thresholds)
+            for name, (scores, truths) in _by_class(logits, targets, self.class_names).items()
+        }
+
+
+def _decisions(scores: Tensor, truths: Tensor, thresholds: int) -> Decisions:
+    edges = torch.linspace(0, 1, thresholds, dtype=torch.float64)
+    place = torch.bucketize(scores, edges, right=True)  # the number of thresholds that it reaches
+    new = torch.stack([truths, ~truths]).double()
+    reached = torch.zeros(2, thresholds + 1, dtype=torch.float64).index_add_(1, place, new)
+    tp, fp = reached.flip(1).cumsum(1).flip(1)[:, 1:]
+    positives, negatives = new.sum(1)
+    return Decisions(torch.stack([tp, fp, negatives - fp, positives - tp]))
+
+
+def _by_class(
+    logits: Tensor, targets: Tensor, class_names: Sequence[str] | None
+) -> dict[str, Column]:
+    """The columns of the classes that have positives and negatives, by name."""
+    columns = _columns(logits, targets, as_one=False)
+    names = named(class_names, len(columns)) if len(columns) > 1 else ["1"]
+    return {
+        name: (scores, truths)
+        for name, (scores, truths) in zip(names, columns, strict=False)
+        if truths.any() and not truths.all()
+    }
 
 
 def _columns(logits: Tensor, targets: Tensor, *, as_one: bool) -> list[Column]:

@@ -8,8 +8,9 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.plain import readable
+from andiron.protocols import Decisions
 
-TAKEN = "a number, a Markdown text, a picture (uint8 [channels, height, width]), a dict"
+TAKEN = "a number, a Markdown text, a picture (uint8 [channels, height, width]), Decisions, a dict"
 
 
 def named(name: str, value: object) -> dict[str, Any]:
@@ -27,7 +28,7 @@ def _plain(name: str, value: Any) -> Any:
     if getattr(value, "ndim", None) == 0:
         value = value.item()
     is_picture = isinstance(value, Tensor) and value.dtype == torch.uint8 and value.dim() == 3
-    if is_picture or value is None or isinstance(value, int | float | str):
+    if is_picture or value is None or isinstance(value, int | float | str | Decisions):
         return value
     shown = readable.shortened(" ".join(repr(value).split()))
     raise errors.MismatchError(f"metrics.{name}: its value is {shown}; should be {TAKEN} or None")

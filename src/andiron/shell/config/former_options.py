@@ -28,8 +28,8 @@ OF_TABLES: Mapping[str, Sequence[Any]] = {  # values without effect
 METRICS = [
     f"andiron.metrics.{name}"
     for name in ("BalancedAccuracy", "BrierScore", "CharacterErrorRate", "CohenKappa",
-                 "ExpectedCalibrationError", "HammingLoss", "MatthewsCorrelation",
-                 "PrecisionRecallCurve", "RocCurve", "WordErrorRate")
+                 "ExpectedCalibrationError", "HammingLoss", "MatthewsCorrelation", "RocCurve",
+                 "WordErrorRate")
 ]  # fmt: skip
 SETS_METRICS = "valid_sets_metrics"  # all sets have the metrics of the validation data
 # of checkpoints, tables and validation sets

@@ -28,11 +28,12 @@ from tensorboard.compat.proto.types_pb2 import DT_FLOAT, DT_STRING
 from tensorboard.compat.proto.versions_pb2 import VersionDef
 from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
+from tensorboard.plugins.pr_curve import metadata as pr_curve
 from torch import Tensor
 
 from andiron.disk import files, png
 from andiron.disk.append_only import AppendOnlyFile
-from andiron.protocols import Operation
+from andiron.protocols import Decisions, Operation
 
 PREFIX = "events.out.tfevents."
 BUCKETS = 64  # of a histogram
@@ -103,6 +104,18 @@ def image(tag: str, pixels: Tensor, updates: int) -> bytes:
         height=height, width=width, colorspace=channels, encoded_image_string=png.of_pixels(pixels)
     )
     return _summary(updates, tag=tag, image=encoded)
+
+
+def precision_recall(tag: str, decisions: Decisions, updates: int) -> bytes:
+    """A curve of the PR Curves tab; the precision is 0 where no sample is positive."""
+    counts = decisions.counts
+    tp, fp, _, fn = counts
+    ratios = torch.stack([tp / (tp + fp).clamp(min=1), tp / (tp + fn).clamp(min=1)])
+    summary_metadata = pr_curve.create_summary_metadata(tag, "", num_thresholds=counts.shape[1])
+    curve = torch.cat([counts, ratios]).float()
+    content = curve.numpy().tobytes()
+    tensor = TensorProto(dtype=DT_FLOAT, tensor_shape=_shape(curve.shape), tensor_content=content)
+    return _summary(updates, tag=tag, metadata=summary_metadata, tensor=tensor)
 
 
 def session(name: str, info: object) -> bytes:

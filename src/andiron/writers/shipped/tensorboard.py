@@ -84,6 +84,8 @@ class TensorBoardWriter:
             file.append(event_file.text(self._tag[tag], markdown, updates))
         for tag, pixels in point.images.items():
             file.append(event_file.image(self._tag[tag], pixels, updates))
+        for tag, decisions in point.decisions.items():
+            file.append(event_file.precision_recall(self._tag[tag], decisions, updates))
 
     def start_session(self, hyperparameters: Hyperparameters, texts: Pages) -> None:
         """Opens the run's row in the HParams tab and writes its pages in the Text tab."""
