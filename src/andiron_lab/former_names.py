@@ -9,7 +9,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-MOVED = {
+SCORES = (
+    "BalancedAccuracy BrierScore CharacterErrorRate CohenKappa ExpectedCalibrationError "
+    "HammingLoss MatthewsCorrelation RocCurve WordErrorRate"
+)
+MOVED = {f"andiron.metrics.{name}": f"andiron_lab.scores.{name}" for name in SCORES.split()} | {
     f"andiron.{place}.{name}": f"andiron_lab.masks.{name}"
     for place, names in {"data": "image_masks", "metrics": "Dice IoU WorstMasks",
                          "models": "UNet smp"}.items()

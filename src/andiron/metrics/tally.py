@@ -118,23 +118,20 @@ class Tally:
     def load_state_dict(
         self, plain: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
     ) -> None:
-        """Continues from `state_dict`, which may have further metrics; tensors that were on a GPU
-        are moved to `device`.
+        """Continues from `state_dict`; tensors that were on a GPU are moved to `device`.
 
-        Raises: MismatchError if a metric is missing; DataError if the state is not a tally's.
+        Raises: MismatchError if the state is of other metrics; DataError if it is not a tally's.
         """
-        names, saved = [metric.name for metric in self.metrics], plain["metrics"]
-        if not {*names} <= {*saved}:
-            shown = f"saved while {', '.join(saved)[:MOST_SHOWN]} were measured"
-            raise errors.MismatchError(f"{shown}, not {', '.join(names)}; measure the same")
+        names = [metric.name for metric in self.metrics]
+        if plain["metrics"] != names:
+            saved = f"saved while {', '.join(plain['metrics'])[:MOST_SHOWN]} were measured"
+            raise errors.MismatchError(f"{saved}, not {', '.join(names)}; measure the same")
         self._items = []
-        tally_state.check(saved, plain, tensors)
+        tally_state.check(self.metrics, plain, tensors)
         with tally_state.failures_explained():
-            *window, epoch = (
-                [tally_state.restored(parts[saved.index(name)], tensors, device) for name in names]
-                for parts in (*plain["window"], plain["epoch"])
+            self._window, self._epoch = (
+                tally_state.restored(plain[part], tensors, device) for part in ("window", "epoch")
             )
-        self._window, self._epoch = window, epoch
         if self._world.is_divided:
             places = plain.get("slices") or [[0] for _ in self._window]
             self._window = sliced_window.own(self._window, places, self._world)

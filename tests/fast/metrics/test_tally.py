@@ -258,15 +258,11 @@ def test_a_state_saved_in_mid_window_has_the_counts_of_each_batch():
     assert plain == expected and len(plain["window"]) == 3
     assert all(torch.equal(tensors[name], others[name]) for name in others)
     resumed = Tally([Loss(), Accuracy()])
-    fewer = Tally([Accuracy()])
-    for tally in (resumed, fewer):
-        tally.load_state_dict(plain, tensors, torch.device("cpu"))
-    for tally in (waiting, resumed, fewer):
+    resumed.load_state_dict(plain, tensors, torch.device("cpu"))
+    for tally in (waiting, resumed):
         for item in drawn_items([6, 2], seed=1):
             tally.add(item, item, is_kept=True)
-    values = waiting.close_epoch()
-    assert values == resumed.close_epoch()
-    assert fewer.close_epoch() == {"accuracy": values["accuracy"]}
+    assert waiting.close_epoch() == resumed.close_epoch()
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ class AveragePrecision(Area):
     def area(self, scores: Tensor, truths: Tensor) -> float:
         if not truths.any():
             return math.nan
-        new, predicted, right = _counts_by_score(scores, truths)
+        new, predicted, right = counts_by_score(scores, truths)
         return float((new / right[-1] * (right / predicted)).sum())
 
 
@@ -122,9 +122,10 @@ class PrecisionRecallCurve(Curve):
 
     def value(self, logits: Tensor, targets: Tensor) -> Result:
         is_logit = kind_of(logits, targets) != CLASSES
+        by_class = columns_by_class(logits, targets, self.class_names)
         return {
             name: _decisions(scores.sigmoid() if is_logit else scores, truths, self.thresholds)
-            for name, (scores, truths) in _by_class(logits, targets, self.class_names).items()
+            for name, (scores, truths) in by_class.items()
         }
 
 
@@ -138,7 +139,7 @@ def _decisions(scores: Tensor, truths: Tensor, thresholds: int) -> Decisions:
     return Decisions(torch.stack([tp, fp, negatives - fp, positives - tp]))
 
 
-def _by_class(
+def columns_by_class(
     logits: Tensor, targets: Tensor, class_names: Sequence[str] | None
 ) -> dict[str, Column]:
     """The columns of the classes that have positives and negatives, by name."""
@@ -167,7 +168,7 @@ def _columns(logits: Tensor, targets: Tensor, *, as_one: bool) -> list[Column]:
     return [(of_class[counts], is_true[counts]) for of_class, is_true, counts in by_class]
 
 
-def _counts_by_score(scores: Tensor, truths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def counts_by_score(scores: Tensor, truths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """From the highest score down: new positives; predicted and true positives so far."""
     distinct, place = torch.unique(scores, return_inverse=True)
     new = torch.zeros(2, len(distinct), dtype=torch.float64)

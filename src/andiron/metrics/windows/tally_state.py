@@ -37,7 +37,7 @@ def restored(value: object, tensors: Mapping[str, Tensor], device: torch.device)
 
 
 def check(
-    metrics: Sequence[str], state: Mapping[str, Any], tensors: Mapping[str, Tensor]
+    metrics: Sequence[object], state: Mapping[str, Any], tensors: Mapping[str, Tensor]
 ) -> None:
     """Raises: DataError for complex sums, wrong slices, or a batch without a part of each metric.
     """

@@ -6,8 +6,6 @@
 {'data': {'_target_': 'andiron.data.csv', 'text': 'codes'}}
 >>> current({"valid_sets_every": None, "valid_sets_metrics": {"night": ["loss"]}})
 {'valid_sets_every': None}
->>> current({"metrics": {"brier": {"_target_": "andiron.metrics.BrierScore"}}})
-{'metrics': {}}
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,13 +22,6 @@ OF_TABLES: Mapping[str, Sequence[Any]] = {  # values without effect
     "delimiter": [None, ",", ";", "\t", "|", " "],
     "units": [None],
 }
-# scores that torchmetrics has
-METRICS = [
-    f"andiron.metrics.{name}"
-    for name in ("BalancedAccuracy", "BrierScore", "CharacterErrorRate", "CohenKappa",
-                 "ExpectedCalibrationError", "HammingLoss", "MatthewsCorrelation", "RocCurve",
-                 "WordErrorRate")
-]  # fmt: skip
 SETS_METRICS = "valid_sets_metrics"  # all sets have the metrics of the validation data
 # of checkpoints, tables and validation sets
 NAMES = [
@@ -43,8 +34,7 @@ NAMES = [
 def current(plain: Mapping[str, object]) -> Mapping[str, Any]:
     """The options of a record, with checkpoint.every in place of its former spellings.
 
-    Former options of tables are removed from the nodes if their values had no effect, and former
-    metrics: the resumed run measures the others.
+    Former options of tables are removed from the nodes if their values had no effect.
     """
     plain = {name: plain[name] for name in plain if name != SETS_METRICS}
     nodes = [node for *_, node in trust.nodes(plain)]
@@ -54,10 +44,6 @@ def current(plain: Mapping[str, object]) -> Mapping[str, Any]:
         for name, without_effect in OF_TABLES.items() if inner["_target_"] == CSV else ():
             if name in inner and inner[name] in without_effect:
                 del inner[name]
-    metrics = plain.get("metrics")
-    for name, inner in [*metrics.items()] if isinstance(metrics, dict) else ():
-        if isinstance(inner, dict) and inner.get("_target_") in METRICS:
-            del metrics[name]
     node = plain.get("checkpoint")
     if not isinstance(node, dict) or node.keys().isdisjoint(UNITS):
         return plain
