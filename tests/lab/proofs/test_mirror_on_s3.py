@@ -42,7 +42,7 @@ SAVER = Path(__file__).with_name("mirrored_saver.py")
 SECRET = "wJalrXUtnFEMI"
 KEYS = {"AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7", "AWS_SECRET_ACCESS_KEY": SECRET}
 RUN = (
-    "model.hidden=[32]", "batch_size=20", "num_epochs=80", "checkpoint.every=7", "device=cpu",
+    "model.hidden=[32]", "batch_size=20", "num_epochs=40", "checkpoint.every=7", "device=cpu",
     "render=plain",
 )  # fmt: skip
 pytestmark = [
@@ -51,7 +51,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of botocore
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # of aiohttp's connections
 ]
-KILLS = int(os.environ.get("ANDIRON_KILLS", "8"))
+KILLS = int(os.environ.get("ANDIRON_KILLS", "5"))
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_a_killed_run_ends_on_other_machines_with_the_same_bits(proxy, tmp_path)
                 assert process.end() == 0, process.errors
                 break
             folder = tmp_path / f"machine-{number}"
-            process.until(partial(_is_mirrored, folder, 300 * (number + 1)))
+            process.until(partial(_is_mirrored, folder, 150 * (number + 1)))
             os.killpg(process.process.pid, signal.SIGKILL)
             process.process.wait()
         shutil.rmtree(folder)

@@ -1,7 +1,6 @@
 """Streams under torchrun: every sample is trained on once, or the run is refused."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -104,11 +103,14 @@ num_epochs: 1
 batch_size: 8
 lr: 1.0e-6
 """
-STREAMS = {
-    "{_target_: parts.Honest}": True, "{_target_: parts.Divided}": False,
-    "{_target_: parts.litdata_stream}": False,
-    "{_target_: parts.litdata_stream, whole: true}": True,
-    "{_target_: parts.web, splitter: node}": False, "{_target_: parts.web, splitter: none}": True,
+STREAMS = {  # by package: a stream that is divided already, and one that is whole
+    "torch": ("{_target_: parts.Divided}", "{_target_: parts.Honest}"),
+    "litdata": (
+        "{_target_: parts.litdata_stream}", "{_target_: parts.litdata_stream, whole: true}",
+    ),
+    "webdataset": (
+        "{_target_: parts.web, splitter: node}", "{_target_: parts.web, splitter: none}",
+    ),
 }  # fmt: skip
 
 
@@ -131,27 +133,24 @@ def make(folder, *packages):
 
 
 @pytest.mark.usefixtures("preloaded_processes")
-@pytest.mark.parametrize("stream", STREAMS)
-def test_every_sample_is_seen_once_or_the_stream_is_refused(tmp_path, stream, made_once, request):
-    for package in ("litdata", "webdataset"):
-        if package[:3] in stream:
-            pytest.importorskip(package)
-    if "litdata" in stream:  # it looks at how its process was started, and where its data lie
+@pytest.mark.parametrize("package", STREAMS)
+def test_every_sample_is_seen_once_or_the_stream_is_refused(tmp_path, package, request):
+    pytest.importorskip(package)
+    if package == "litdata":  # it looks at how its process was started
         request.getfixturevalue("fresh_processes")
-        make(tmp_path, "litdata")
-    else:
-        shutil.copytree(made_once("streams", make), tmp_path, dirs_exist_ok=True)
-    done = run(
-        tmp_path, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
-        ROOT / "train.py", "--config-dir", "conf", "experiment=stream", f"data.train={stream}",
-        "render=plain",
-    )  # fmt: skip
-    seen = [
-        int(line) for file in tmp_path.glob("seen*.txt") for line in file.read_text().split()
-    ]
-    if STREAMS[stream]:
-        assert done.returncode == 0, done.stderr
-        assert sorted(seen) == [*range(24)]
-    else:
-        assert done.returncode and not seen
-        assert "nodesplitter=lambda urls: urls" in done.stdout + done.stderr
+    make(tmp_path, package)
+    for stream in STREAMS[package]:
+        done = run(
+            tmp_path, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
+            ROOT / "train.py", "--config-dir", "conf", "experiment=stream", f"data.train={stream}",
+            "render=plain",
+        )  # fmt: skip
+        seen = [
+            int(line) for file in tmp_path.glob("seen*.txt") for line in file.read_text().split()
+        ]
+        if stream == STREAMS[package][-1]:
+            assert done.returncode == 0, done.stderr
+            assert sorted(seen) == [*range(24)]
+        else:
+            assert done.returncode and not seen
+            assert "nodesplitter=lambda urls: urls" in done.stdout + done.stderr
