@@ -446,7 +446,7 @@ def test_json_data_that_its_dtype_has_not_are_reported(name, tmp_path):
 def test_what_is_hardly_json_is_reported(text, tmp_path):
     (tmp_path / "a.json").write_text(text)
 
-    assert "not a whole JSON record (" in refusal(serialization.load, tmp_path / "a.json")
+    assert "not a whole json record (" in refusal(serialization.load, tmp_path / "a.json")
 
 
 @pytest.mark.parametrize(
