@@ -11,7 +11,6 @@
 """
 
 import copy
-import multiprocessing
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,7 +19,7 @@ from typing import Any
 
 import torch
 
-from andiron import distributed, errors, randomness
+from andiron import errors, randomness
 from andiron.data import gathering, prefetch
 from andiron.data.augment.sample_random import Augmentation
 from andiron.data.batchers import ArrayBatcher, ImageBatcher
@@ -248,27 +247,13 @@ class DataLoader:
         # a list: sending a tensor to a process takes a file descriptor
         plain = (request._replace(indices=request.indices.tolist()) for request in requests)
         self._upcoming.requests = plain
-        for raw in self._worker_iterator():
+        for raw in worker_signals.iterator_of(self._workers):
             if isinstance(raw, errors.AndironError):
                 raise raw
             yield raw
             if self._upcoming.requests is not plain:
                 why = "its worker processes have started another"
                 raise RuntimeError(f"epoch {epoch} cannot continue: {why}")
-
-    def _worker_iterator(self) -> Iterator[Any]:
-        """An iterator over the workers' samples; either all workers are started or none."""
-        if self._workers._iterator is None:
-            distributed.settle()
-        before = multiprocessing.active_children()
-        try:
-            with worker_signals.sigterm_ignored_by_workers():
-                return iter(self._workers)
-        except OSError:
-            for process in multiprocessing.active_children():
-                if process not in before:
-                    process.kill()
-            raise
 
     def close(self) -> None:
         """Ends the worker processes, if there are any; iterating starts new ones."""

@@ -3,7 +3,6 @@
 import itertools
 import multiprocessing
 import os
-import resource
 import signal
 import threading
 
@@ -398,29 +397,12 @@ def test_a_data_set_that_ends_a_loop_ends_no_epoch(kind):
     assert "Ends.__getitem__" in str(of_worker)
 
 
-def limited(monkeypatch, cores, **limits):
-    monkeypatch.setattr(worker_limits.processor, "cores", lambda: cores)
-    monkeypatch.setattr(worker_limits, "_limit", limits.get)
-
-
-def test_the_bound_is_the_least_of_cores_files_and_processes(monkeypatch):
-    limited(monkeypatch, 4)
+def test_the_bound_is_eight_workers_a_core(monkeypatch):
+    monkeypatch.setattr(worker_limits.processor, "cores", lambda: 4)
     assert worker_limits.problem(32) is None
     assert worker_limits.problem(33) == (
         "num_workers=33: at most 32 can run here, where there are 4 processor cores; lower it"
     )
-    limited(monkeypatch, 4, RLIMIT_NOFILE=64)
-    assert worker_limits.problem(2) is None and "64 open files" in worker_limits.problem(3)
-    limited(monkeypatch, 4, RLIMIT_NOFILE=20)
-    assert worker_limits.problem(0) is None and "at most 0" in worker_limits.problem(1)
-    limited(monkeypatch, 4, RLIMIT_NPROC=40)
-    assert "at most 10 can run" in worker_limits.problem(11)
-
-
-def test_a_limit_is_that_of_this_process():
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    result = worker_limits._limit("RLIMIT_NOFILE")
-    assert result == (None if soft == resource.RLIM_INFINITY else soft)
 
 
 def test_a_loader_with_too_many_workers_is_refused():

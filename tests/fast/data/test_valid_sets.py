@@ -12,7 +12,6 @@ from torch.utils.data import TensorDataset
 from andiron import data, errors
 from andiron.data import csv, digits
 from andiron.data.composed.derived_splits import few
-from andiron.shell.assembly import components
 from andiron.shell.config import schema
 
 DAY = "area,town,kind\n" + "".join(
@@ -83,14 +82,6 @@ def test_paths_of_further_sets_become_absolute(tmp_path, monkeypatch):
     node = {"path": "day.csv", "valid_sets": {"night": "night.csv", "far": "/data/far.csv"}}
     absolute = schema._absolute(node)["valid_sets"]
     assert absolute == {"night": str(tmp_path / "night.csv"), "far": "/data/far.csv"}
-
-
-def test_sets_of_data_that_folds_are_made_of_are_counted():
-    sets = {"night": "night.csv", "far": {"_target_": "my.Far", "path": "far"}}
-    table, folds = {"_target_": "andiron.data.csv"}, {"_target_": "andiron.data.kfold"}
-    assert components._num_sets({**table, "valid_sets": sets}) == 2
-    assert components._num_sets({**folds, "data": {**table, "valid_sets": sets}}) == 2
-    assert components._num_sets({**folds, "data": {**table, "valid_sets": {}}}) == 0
 
 
 def images(folder, counts):

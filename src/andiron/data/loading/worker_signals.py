@@ -7,6 +7,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from andiron import distributed
+
+
+def iterator_of(workers: Any) -> Iterator[Any]:
+    """An iterator over the batches of torch's loader; either all its workers are started or none.
+    """
+    if workers._iterator is None:
+        distributed.settle()
+    before = multiprocessing.active_children()
+    try:
+        with sigterm_ignored_by_workers():
+            return iter(workers)
+    except OSError:
+        for process in multiprocessing.active_children():
+            if process not in before:
+                process.kill()
+        raise
+
 
 @contextmanager
 def sigterm_ignored_by_workers() -> Iterator[None]:

@@ -18,7 +18,7 @@ from torch import nn
 from andiron import errors
 from andiron.data import DataLoader, DataLoaderBuilder, ImageBatcher, Splits
 from andiron.data.composed.derived_splits import few
-from andiron.data.loading import host_memory, worker_limits
+from andiron.data.loading import worker_limits
 from andiron.disk import guarded_folders
 from andiron.distributed import World
 from andiron.optim import GroupedOptimizer
@@ -38,7 +38,7 @@ from andiron.shell.assembly import (
 from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.config import trust
 from andiron.shell.config.leaves import leaves
-from andiron.shell.config.schema import SETS, Train
+from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
 from andiron.shell.run import lab_options
 
@@ -95,7 +95,6 @@ def build(
         weights = world.decided(partial(start_from.weights_of, config, trusted))
         components = world.after_first(partial(_built, config, size_limit, weights, world))
     _check_same(components.splits, world)
-    host_memory.map_once([loader.dataset for loader in components.loaders], world)
     return components
 
 
@@ -118,16 +117,10 @@ def unwritten() -> AbstractContextManager[None]:
     return guarded_folders.writing_refused(why)
 
 
-def _num_sets(data: Mapping[str, object]) -> int:
-    """The number of further validation sets of a data set, or of one that it is derived from."""
-    values = (node.get(SETS) for _, _, node in trust.nodes({"data": data}))
-    return sum(len(sets) for sets in values if isinstance(sets, Mapping))
-
-
 def _built(
     config: Train, size_limit: SizeLimit | None, weights: list[Path] | None, world: World
 ) -> Components:
-    too_many = worker_limits.problem(config.num_workers, _num_sets(config.data))
+    too_many = worker_limits.problem(config.num_workers)
     if problems := [*division.option_problems(config, world), *filter(None, [too_many])]:
         raise errors.ConfigError(problems)
     device = devices.resolve(config.device)
