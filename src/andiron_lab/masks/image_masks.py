@@ -13,7 +13,7 @@ from torch import Tensor
 from andiron import errors
 from andiron.data.dataset import Dataset, Indices, RawBatch
 from andiron.data.on_disk import (
-    image_cache, image_decoding, image_folder, image_labels, image_tree,
+    image_decoding, image_folder, image_labels, image_tree,
 )  # fmt: skip
 from andiron.data.on_disk.image_tree import ImageTree
 from andiron.data.splitting import splits
@@ -67,7 +67,7 @@ class MaskedPictures:
     def checksum(self) -> str:
         """SHA-256 over the names and sizes of the files, to compare data sets."""
         pictures, masks = zip(*self.pairs, strict=True)
-        return image_cache.of_sizes(self.root, [*pictures, *masks])
+        return image_decoding.of_sizes(self.root, [*pictures, *masks])
 
     def numbers(self, index: int) -> list[int]:
         """The different numbers in a mask. Raises: DataError as `__getitems__`."""
@@ -185,7 +185,8 @@ def _names(
             "%s: reading all %d masks for their classes; data.classes gives them without",
             pictures.root, len(pictures),
         )  # fmt: skip
-        numbers = set[int]().union(*image_cache.in_threads(pictures.numbers, range(len(pictures))))
+        every = image_decoding.in_threads(pictures.numbers, range(len(pictures)))
+        numbers = set[int]().union(*every)
         if len(numbers - {ignored}) > 1:
             numbers -= {ignored}
         names = {number: str(number) for number in sorted(numbers)}

@@ -98,7 +98,6 @@ MADE = {
         path=str(folder / "classes.safetensors"), in_memory=False, **SPLIT
     ),
     "image_folder": pictures,
-    "image_folder once": lambda folder: pictures(folder, decoded="once"),
     "text": lambda folder: data.text(path=str(folder / "text.txt"), context_length=3, valid=0.2),
     "torch_dataset": lambda folder: data.torch_dataset(train=Own(), **SPLIT),
 }

@@ -1,61 +1,25 @@
-"""A folder of images: which are found, how they are split, and what decoding them gives, at every
-batch or once.
-"""
+"""A folder of images: which are found, how they are split, and what decoding them gives."""
 
 import json
 import logging
 import os
 import pickle
-import shutil
 import struct
 
 import numpy
 import pytest
-import safetensors.torch
 import torch
 from PIL import Image
+from pictures_made import COUNTS, SIZE, damage, everything, expected, fill, load, picture
 from torchvision.transforms import v2
 
 from andiron import errors
 from andiron.data.augment.image_augmentation import Flip
 from andiron.data.loader import DataLoader
-from andiron.data.on_disk import image_cache, image_decoding, image_tree
-from andiron.data.on_disk.image_folder import ImageFolderDataset, image_folder
+from andiron.data.on_disk import image_decoding, image_tree
+from andiron.data.on_disk.image_folder import ImageFolderDataset
 from andiron.data.splitting.divided_rows import Division
-from andiron.disk import guarded_folders
 from refusals import message_of
-
-SIZE = 6
-COUNTS = {"ant": 7, "bee": 5, "cat": 9}  # images of a class
-SUFFIXES = ("png", "jpg", "jpeg", "bmp", "webp", "PNG")
-BOTH = pytest.mark.parametrize("decoded", ["workers", "once"])
-
-
-def picture(seed, width, height, mode="RGB"):
-    """Noise, as a Pillow image."""
-    size = height, width, {"RGB": 3, "L": 1, "RGBA": 4}[mode]
-    stream = torch.Generator().manual_seed(seed)
-    noise = torch.randint(256, size, dtype=torch.uint8, generator=stream)
-    return Image.frombytes(mode, (width, height), noise.numpy().tobytes())
-
-
-def fill(folder, counts, first=0):
-    """Images of many sizes and formats, some of them deeper; all are a minute old."""
-    seed = first
-    for name, number in counts.items():
-        for at in range(number):
-            place = folder / name / ("deep/er" if at % 3 == 2 else "")
-            place.mkdir(parents=True, exist_ok=True)
-            file = place / f"{at}.{SUFFIXES[seed % len(SUFFIXES)]}"
-            picture(seed, 6 + seed % 5, 6 + (3 * seed) % 7).save(file)
-            seed += 1
-    age(folder)
-    return folder
-
-
-def age(folder):
-    for file in folder.rglob("*.*"):
-        os.utime(file, ns=(file.stat().st_atime_ns, file.stat().st_mtime_ns - 60 * 10**9))
 
 
 @pytest.fixture
@@ -63,41 +27,12 @@ def root(tmp_path):
     return fill(tmp_path / "pictures", COUNTS)
 
 
-def load(root, *, cache=None, **given):
-    options = {
-        "decoded": "workers", "valid": 0.25, "test": 0.2, "size": SIZE, "channels": 3,
-        "split_seed": 0, "cache": None if cache is None else str(cache),
-    }  # fmt: skip
-    return image_folder(path=str(root), **options | given)
-
-
-def expected(root, size=SIZE, mode="RGB"):
-    """Every image by torchvision's transforms of Pillow's images, in the order of their names, with
-    the classes.
-    """
-    transform = v2.Compose([v2.Resize(size), v2.CenterCrop(size), v2.PILToTensor()])
-    images, classes = [], []
-    for number, name in enumerate(sorted(COUNTS)):
-        files = [
-            file for file in (root / name).rglob("*") if file.is_file() and file.suffix != ".txt"
-        ]
-        for file in sorted(files, key=lambda file: file.relative_to(root).as_posix()):
-            images.append(transform(Image.open(file).convert(mode)))
-            classes.append(number)
-    return torch.stack(images), torch.tensor(classes)
-
-
-def everything(dataset):
-    return dataset.__getitems__(range(len(dataset)))
-
-
-@BOTH
 @pytest.mark.parametrize("channels, mode", [(3, "RGB"), (1, "L")])
 def test_samples_are_what_torchvisions_transforms_make_of_pillows_images(
-    root, decoded, channels, mode
+    root, channels, mode
 ):
     images, classes = expected(root, mode=mode)
-    splits = load(root, decoded=decoded, channels=channels)
+    splits = load(root, channels=channels)
     parts = Division(21, classes=classes).parts(valid=0.25, test=0.2, split_seed=0)
     for part, indices in zip((splits.train, splits.valid, splits.test), parts, strict=True):
         raw = everything(part)
@@ -106,9 +41,8 @@ def test_samples_are_what_torchvisions_transforms_make_of_pillows_images(
         assert (raw.inputs.dtype, raw.targets.dtype) == (torch.uint8, torch.int64)
 
 
-@BOTH
-def test_the_facts_tell_shape_classes_and_how_many_train(root, decoded):
-    splits = load(root, decoded=decoded)
+def test_the_facts_tell_shape_classes_and_how_many_train(root):
+    splits = load(root)
     assert splits.name == "pictures"
     assert (splits.input_shape, splits.num_classes) == ((3, SIZE, SIZE), 3)
     assert splits.facts["class_names"] == ["ant", "bee", "cat"]
@@ -119,9 +53,8 @@ def test_the_facts_tell_shape_classes_and_how_many_train(root, decoded):
     assert json.dumps(dict(splits.facts))
 
 
-@BOTH
-def test_any_indices_give_those_samples_in_their_order(root, decoded):
-    train = load(root, decoded=decoded).train
+def test_any_indices_give_those_samples_in_their_order(root):
+    train = load(root).train
     whole = everything(train)
     for indices in ([3, 0, 11], [5], torch.tensor([2, 2])):
         raw = train.__getitems__(indices)
@@ -129,9 +62,8 @@ def test_any_indices_give_those_samples_in_their_order(root, decoded):
         assert torch.equal(raw.targets, whole.targets[indices])
 
 
-@BOTH
-def test_worker_processes_and_the_thread_give_the_same_batches(root, decoded):
-    splits = load(root, decoded=decoded)
+def test_worker_processes_and_the_thread_give_the_same_batches(root):
+    splits = load(root)
     loaders = [
         DataLoader(
             splits.train, splits.batcher, batch_size=5, shuffle_seed=7, num_workers=number,
@@ -150,9 +82,8 @@ def test_the_data_set_travels_to_another_process_whole(root):
     )
 
 
-@BOTH
-def test_the_test_images_are_the_same_whatever_the_seed(root, decoded):
-    first, second = load(root, decoded=decoded), load(root, decoded=decoded, split_seed=1)
+def test_the_test_images_are_the_same_whatever_the_seed(root):
+    first, second = load(root), load(root, split_seed=1)
     assert torch.equal(everything(first.test).inputs, everything(second.test).inputs)
     assert not torch.equal(everything(first.valid).inputs, everything(second.valid).inputs)
 
@@ -170,13 +101,12 @@ def arranged(root, parts):
     return root
 
 
-@BOTH
 @pytest.mark.parametrize(
     "parts", [("train",), ("train", "test"), ("train", "valid"), ("train", "valid", "test")]
 )
-def test_folders_are_the_parts_and_fractions_replace_absent_ones(tmp_path, parts, decoded):
+def test_folders_are_the_parts_and_fractions_replace_absent_ones(tmp_path, parts):
     root = arranged(tmp_path / "pictures", parts)
-    splits = load(root, decoded=decoded)
+    splits = load(root)
     names = {"valid": splits.valid, "test": splits.test}
     tree = image_tree.find(root)
     left = 9
@@ -222,10 +152,8 @@ def test_a_folder_beside_the_parts_that_is_no_part_is_refused(tmp_path, folders,
     ("trainset", "valset", "testset"), ("training", "dev", "testing"), ("Training Data",),
     ("train2017", "val2017"), ("train", "Validation"), ("train", "Eval"), ("train", "validate"),
 ])  # fmt: skip
-@pytest.mark.parametrize("is_doubled", [False, True])
-def test_folders_named_as_parts_are_parts_by_any_name(tmp_path, folders, is_doubled):
-    names = [f"{name}/{name}" if is_doubled else name for name in folders]
-    root = arranged(tmp_path / "named", names)
+def test_folders_named_as_parts_are_parts_by_any_name(tmp_path, folders):
+    root = arranged(tmp_path / "named", folders)
     usual = dict.fromkeys("VvdE", "valid")
     parts = [usual.get(name[0], "test" if "est" in name.lower() else "train") for name in folders]
     expected = load(arranged(tmp_path / "usual", parts))
@@ -234,13 +162,6 @@ def test_folders_named_as_parts_are_parts_by_any_name(tmp_path, folders, is_doub
                       for value in (dataset, expected.by_name[part]))  # fmt: skip
         assert torch.equal(own.inputs, usual.inputs) and torch.equal(own.targets, usual.targets)
     assert load(root).facts["class_names"] == expected.facts["class_names"]
-
-
-@pytest.mark.parametrize("folders", [("first", "second"), ("Testing", "Holdout")])
-def test_classes_that_hold_the_same_folders_are_named(tmp_path, folders, caplog):
-    root = arranged(tmp_path / "pictures", folders)
-    assert load(root).facts["class_names"] == sorted(folders)
-    assert "name them train, valid and test" in caplog.text
 
 
 def test_a_class_may_be_called_as_a_part_is(tmp_path, caplog):
@@ -263,7 +184,6 @@ def lines_of(number=12, header="file,label", row="{0:03}.png,{1}", classes=("no"
     return "\n".join([header, *rows])
 
 
-@BOTH
 @pytest.mark.parametrize("table, below, text", [
     ("labels.csv", ".", lines_of()),
     ("metadata.csv", ".", lines_of(header="file_name,class")),
@@ -273,9 +193,9 @@ def lines_of(number=12, header="file,label", row="{0:03}.png,{1}", classes=("no"
     ("labels.csv", ".", "\ufeff" + lines_of(header="Filename\tlabels", row="{0:03}.png\t{1}")),
     ("a.csv", ".", lines_of(row="/kaggle/input/{0:03}.png,{1}", classes=("0", "1")) + "\n\n"),
 ])  # fmt: skip
-def test_labels_may_stand_in_a_table_beside_the_pictures(tmp_path, table, below, text, decoded):
+def test_labels_may_stand_in_a_table_beside_the_pictures(tmp_path, table, below, text):
     root = labelled(tmp_path / "flat", text, table=table, below=below)
-    splits = load(root, decoded=decoded)
+    splits = load(root)
     shown = "01" if "kaggle" in text else ["no", "yes"]
     assert splits.facts["class_names"] == [*shown]
     assert splits.class_counts == splits.offered["class_counts"]
@@ -285,12 +205,11 @@ def test_labels_may_stand_in_a_table_beside_the_pictures(tmp_path, table, below,
         assert targets == [int(name) % 3 // 2 for name in names]
 
 
-@BOTH
-def test_other_labels_are_other_data(tmp_path, decoded):
+def test_other_labels_are_other_data(tmp_path):
     root = labelled(tmp_path / "flat", lines_of())
-    before = load(root, decoded=decoded)
+    before = load(root)
     (root / "labels.csv").write_text(lines_of(classes=("yes", "no")))
-    after = load(root, decoded=decoded)
+    after = load(root)
     assert before.fingerprint != after.fingerprint
     assert before.class_counts == after.class_counts[::-1]
 
@@ -312,9 +231,8 @@ def test_a_table_of_labels_with_a_fault_is_refused_by_its_line(tmp_path, text, m
 def test_a_name_that_is_not_utf_8_is_read(tmp_path):
     root = fill(tmp_path, {"ant": 12, "bee": 12})
     next((root / "ant").glob("*.*")).rename(root / "ant" / os.fsdecode(b"caf\xe9.png"))
-    for decoded in ("workers", "once"):
-        parts = load(root, decoded=decoded, cache=tmp_path / ".cache").by_name.values()
-        assert sum(len(everything(part).inputs) for part in parts) == 24
+    parts = load(root).by_name.values()
+    assert sum(len(everything(part).inputs) for part in parts) == 24
 
 
 def test_each_part_may_have_its_table_of_labels(tmp_path):
@@ -368,8 +286,6 @@ def whole(root):
      "classes or parts, set data.path=ROOT/photos"),
     (lambda root: (fill(root, COUNTS) / "cat" / "gone.png").symlink_to("nowhere"), {},
      "ROOT/cat/gone.png: there is no such file; correct the path"),
-    (lambda root: (fill(root, COUNTS) / "cat" / "gone.png").symlink_to("nowhere"),
-     {"decoded": "once"}, "ROOT/cat/gone.png: there is no such file; correct the path"),
     (with_a_class_of_notes, {},
      f"ROOT/dog: a class without images ({', '.join(image_tree.SUFFIXES)}); put some there, or "
      "remove it"),
@@ -379,10 +295,6 @@ def whole(root):
     (whole, {"valid": 0.99},
      "data.valid=0.99: divides 17 samples into 0 and 17; choose a fraction that leaves samples "
      "on both sides"),
-    (whole,
-     {"decoded": "once", "cache": "ROOT/ant/0.png"},
-     "ROOT/ant/0.png: cannot be written to (File exists); name another folder with data.cache, "
-     "make room, or decode the images at every batch: data.decoded=workers"),
 ])  # fmt: skip
 def test_what_cannot_be_read_is_refused_with_the_remedy(tmp_path, make, options, message):
     root = tmp_path / "pictures"
@@ -399,27 +311,6 @@ def test_a_table_of_labels_is_not_ignored_with_the_files_that_are_no_images(tmp_
     with caplog.at_level(logging.INFO, "andiron"):
         assert load(root, test=0.25).facts["class_names"] == ["clear", "clear road"]
     assert f"{root}: ignored files that are not images: 1, such as other.txt" in caplog.messages
-
-
-@pytest.mark.parametrize(("part", "copied", "renamed"), [
-    ("test", 21, False), ("valid", 3, False), ("test", 2, True), ("valid", 0, False),
-])  # fmt: skip
-def test_held_out_images_that_are_training_images_are_counted(
-    tmp_path, part, copied, renamed, caplog
-):
-    training = fill(tmp_path / "train", COUNTS)
-    held_out = fill(tmp_path / part, {name: 1 for name in COUNTS}, first=100)
-    for number, file in enumerate(sorted(training.rglob("*.*"))[:copied]):
-        target = held_out / file.relative_to(training)
-        if renamed:
-            target = target.with_stem(f"again{number}")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(file, target)
-    size = len([*held_out.rglob("*.*")])
-    load(tmp_path)
-    result = [message for message in caplog.messages if "also in training" in message]
-    assert len(result) == bool(copied)
-    assert not copied or f"{held_out}: {copied} of {size} images are also in training" in result[0]
 
 
 def test_other_files_are_ignored_and_counted_and_hidden_ones_passed_over(root, caplog):
@@ -483,16 +374,7 @@ def test_a_damaged_image_ends_the_epoch_by_its_name_whoever_gathers(root, num_wo
     loader.close()  # a garbage collection waits 5 seconds for a worker
 
 
-def damage(root, *names):
-    """The files, no images any more; the names of all others."""
-    for name in names:
-        (root / name).write_bytes(b"")
-    age(root)
-    return [name for name in image_tree.find(root).names if name not in names]
-
-
-@BOTH
-def test_a_scan_lists_every_unreadable_file_before_anything_is_made(root, decoded):
+def test_a_scan_lists_every_unreadable_file_before_anything_is_made(root):
     names = image_tree.find(root).names
     damage(root, names[1], names[8])
     for options, allowed in (
@@ -500,7 +382,7 @@ def test_a_scan_lists_every_unreadable_file_before_anything_is_made(root, decode
         ({"max_unreadable": 1}, "; data.max_unreadable=1 skips fewer"),
     ):
         with pytest.raises(errors.DataError) as raised:
-            load(root, decoded=decoded, **options)
+            load(root, **options)
         head, *listed, remedy = str(raised.value).splitlines()
         assert head == f"{root}: 2 of 21 images cannot be read{allowed}:"
         assert [line.partition(": cannot be read as an image (")[0] for line in listed] == [
@@ -519,57 +401,28 @@ def test_a_long_list_of_unreadable_files_is_cut(tmp_path):
         load(root, max_unreadable=30)
 
 
-@BOTH
-def test_skipped_files_are_named_and_the_rest_is_as_if_they_were_not_there(
-    root, decoded, caplog, monkeypatch
-):
-    whole = load(root, decoded=decoded)
-    assert load(root, decoded=decoded, scan=True).fingerprint == whole.fingerprint
+def test_skipped_files_are_named_and_the_rest_is_as_if_they_were_not_there(root, caplog):
+    whole = load(root)
+    assert load(root, scan=True).fingerprint == whole.fingerprint
     names = image_tree.find(root).names
     left = damage(root, names[1], names[8])
     caplog.clear()
     with caplog.at_level(logging.WARNING, "andiron"):
-        splits = load(root, decoded=decoded, max_unreadable=2)
+        splits = load(root, max_unreadable=2)
 
     assert caplog.messages[0].startswith(f"{root}: 2 of 21 images cannot be read, and are skipped:")
     assert splits.facts["unreadable_files"] == [names[1], names[8]]
-    again = load(root, decoded=decoded, max_unreadable=5)
+    again = load(root, max_unreadable=5)
     assert (again.fingerprint, again.facts) == (splits.fingerprint, splits.facts)
     for name in (names[1], names[8]):
         (root / name).unlink()
     assert list(image_tree.find(root).names) == left
-    removed = load(root, decoded=decoded)
+    removed = load(root)
     assert removed.fingerprint == splits.fingerprint != whole.fingerprint
     for part in ("train", "valid", "test"):
         skipped, expected = everything(getattr(splits, part)), everything(getattr(removed, part))
         assert torch.equal(skipped.inputs, expected.inputs)
         assert torch.equal(skipped.targets, expected.targets)
-
-
-def test_a_scan_of_images_decoded_once_is_remembered(root, monkeypatch):
-    damage(root, image_tree.find(root).names[1])
-    first = load(root, decoded="once", max_unreadable=1)
-    monkeypatch.setattr(image_decoding, "of_file", no_decoding)
-    assert load(root, decoded="once", max_unreadable=1).facts == first.facts
-
-
-def test_images_decoded_once_are_read_twice_and_decoded_once(root, caplog, monkeypatch):
-    names = image_tree.find(root).names
-    damage(root, names[1], names[8])
-    made, decode = [], image_decoding.of_file
-
-    def counted(path, *form):
-        made.append(path.relative_to(root).as_posix())
-        return decode(path, *form)
-
-    monkeypatch.setattr(image_decoding, "of_file", counted)
-    with caplog.at_level(logging.INFO, "andiron"):
-        splits = load(root, decoded="once", max_unreadable=2, scan=True)
-    assert sorted(made) == sorted(names) and len(caplog.messages) == 2
-    assert caplog.messages[0].startswith("decoding 21 images once, into ")
-    assert [splits.train.sample_name(place) for place in range(3)] == [
-        load(root, max_unreadable=2).train.sample_name(place) for place in range(3)
-    ]
 
 
 @pytest.mark.parametrize("name", ["deep.png", "deep.tiff"])
@@ -641,117 +494,6 @@ def test_grey_and_transparent_images_are_decoded_as_colours(tmp_path, mode):
         image.convert("RGB")
     )
     assert torch.equal(image_decoding.of_file(tmp_path / "image.png", (3, SIZE, SIZE)), reference)
-
-
-def cached(root):
-    return sorted(file.name for file in (root / ".andiron").iterdir())
-
-
-def no_decoding(*_, **__):
-    raise AssertionError("decoded again")
-
-
-def test_images_are_decoded_once_and_read_from_their_file_then(root, monkeypatch):
-    first = load(root, decoded="once")
-    names = cached(root)
-    monkeypatch.setattr(image_decoding, "of_file", no_decoding)
-    monkeypatch.setattr(image_cache.fingerprint, "of_file", no_decoding)  # nor are the files read
-    again = load(root, decoded="once", valid=0.4)
-    assert again.fingerprint == first.fingerprint
-    assert torch.equal(everything(again.test).inputs, everything(first.test).inputs)
-    assert cached(root) == names
-    assert [name.rpartition(".")[2] for name in names] == ["json", "safetensors"]
-
-
-def test_the_file_is_safetensors_of_inputs_and_targets(root):
-    load(root, decoded="once")
-    (file,) = (root / ".andiron").glob("*.safetensors")
-    arrays = safetensors.torch.load_file(file)
-    images, classes = expected(root)
-    assert set(arrays) == {"inputs", "targets"}
-    assert torch.equal(arrays["inputs"], images)
-    assert torch.equal(arrays["targets"], classes)
-
-
-def test_a_changed_image_makes_another_file(root):
-    before = load(root, decoded="once")
-    names = cached(root)
-    file = root / "ant" / "0.png"
-    picture(77, 6, 6).save(file)
-    after = load(root, decoded="once")
-    assert after.fingerprint != before.fingerprint
-    assert set(names) < set(cached(root))
-    whole = torch.cat([everything(part).inputs for part in (after.train, after.valid, after.test)])
-    assert any(torch.equal(image, image_decoding.of_file(file, (3, SIZE, SIZE))) for image in whole)
-
-
-def test_an_image_that_changes_within_its_time_stamp_is_seen_if_it_was_new(root):
-    file = root / "ant" / "0.png"
-    stamp = file.stat().st_mtime_ns + 60 * 10**9
-    os.utime(file, ns=(stamp, stamp))  # of this moment
-    before = load(root, decoded="once")
-    content = bytearray(file.read_bytes())
-    picture(77, 6, 6).save(file)
-    changed = file.read_bytes()
-    file.write_bytes((changed + bytes(len(content)))[: max(len(content), len(changed))])
-    os.utime(file, ns=(stamp, stamp))
-    assert load(root, decoded="once").fingerprint != before.fingerprint
-
-
-def test_another_size_or_number_of_channels_is_another_file(root):
-    for size, channels in [(SIZE, 3), (SIZE, 1), (4, 3)]:
-        splits = load(root, decoded="once", size=size, channels=channels)
-        assert everything(splits.test).inputs.shape == (4, channels, size, size)
-    assert len(list((root / ".andiron").glob("*.safetensors"))) == 3
-
-
-def test_the_file_may_lie_elsewhere_and_serves_a_copy_of_the_images(root, tmp_path, monkeypatch):
-    cache = tmp_path / "some" / "where"
-    first = load(root, decoded="once", cache=cache)
-    assert not (root / ".andiron").exists()
-    (copy,) = [shutil.copytree(root, tmp_path / "copy")]
-    monkeypatch.setattr(image_decoding, "of_file", no_decoding)
-    assert load(copy, decoded="once", cache=cache).fingerprint == first.fingerprint
-
-
-def test_damaged_images_are_listed_after_decoding_and_may_be_replaced(root):
-    file = root / "cat" / "0.png"
-    file.write_bytes(b"")
-    for _ in range(2):  # decoded, then remembered
-        with pytest.raises(errors.DataError) as raised:
-            load(root, decoded="once")
-        head, line, _ = str(raised.value).splitlines()
-        assert head.endswith("images cannot be read:")
-        assert line.startswith("  cat/0.png: cannot be read as an image (")
-    assert list((root / ".andiron").glob("*.partial")) == []
-    picture(1, 8, 8).save(file)
-    assert "unreadable_files" not in load(root, decoded="once").facts
-
-
-def test_the_remedy_of_a_damaged_file_of_decoded_images_is_its_removal(root):
-    load(root, decoded="once")
-    (file,) = (root / ".andiron").glob("*.safetensors")
-    truncate(file)
-    assert message_of(errors.DataError, load, root, decoded="once") == (
-        f"{file}: the decoded images are damaged; remove the file to decode them again"
-    )
-
-
-def test_where_nothing_is_to_be_written_no_folder_is_made(root, tmp_path):
-    with (
-        guarded_folders.writing_refused("the configuration is a stranger's"),
-        pytest.raises(errors.DataError, match="the configuration is a stranger's"),
-    ):
-        load(root, decoded="once", cache=tmp_path / "new")
-    assert not (tmp_path / "new").exists()
-
-
-def test_more_images_than_threads_take_at_once_keep_their_order(tmp_path, monkeypatch):
-    monkeypatch.setattr(image_cache, "AT_ONCE", 4)
-    root = fill(tmp_path / "pictures", COUNTS)
-    load(root, decoded="once")
-    (file,) = (root / ".andiron").glob("*.safetensors")
-    assert torch.equal(safetensors.torch.load_file(file)["inputs"], expected(root)[0])
 
 
 @pytest.mark.parametrize("name", ["__MACOSX", "@eaDir", "lost+found", "$RECYCLE.BIN", ".cache"])

@@ -7,7 +7,8 @@ import math
 import os
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +21,9 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.data.dataset import Classes, Indices, RawBatch
+from andiron.data.splitting import fingerprint
 from andiron.disk import files
+from andiron.plain.long_loops import watched
 from andiron.ranges import Resizing
 
 MODES = {1: "L", 3: "RGB"}  # Pillow's names, by the number of channels
@@ -30,6 +33,7 @@ WIDE = ("I", "F")  # prefixes of Pillow's names for more than 8 bits a channel
 WHITE = 2**16 - 1  # of 16 bits
 DEFAULT = Resizing()
 log = logging.getLogger("andiron")
+AT_ONCE = 64  # images that the threads decode together, all in memory at once
 UNREADABLE = (
     OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, struct.error, zlib.error,
 )  # fmt: skip
@@ -119,6 +123,27 @@ def stat(path: Path) -> os.stat_result:
     """
     with _readable(str(path)):
         return path.stat()
+
+
+def all_decoded(images: ImageFolderDataset) -> Iterator[tuple[str, Tensor | str]]:
+    """The name of each image, and its pixels or why it cannot be read."""
+    return zip(images.names, in_threads(images.decoded_or_problem, images.names), strict=True)
+
+
+def in_threads(function: Callable[[Any], object], images: Sequence[object]) -> Iterator[Any]:
+    """The function's value for each image, in order; hashing and decoding release the GIL."""
+    with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="images") as threads:
+        starts = range(0, len(images), AT_ONCE)
+        for start in watched(starts, f"images, in groups of {AT_ONCE}", len(starts)):
+            yield from threads.map(function, images[start : start + AT_ONCE])
+
+
+def of_sizes(root: Path, names: Sequence[str]) -> str:
+    """SHA-256 over the names and sizes of files below `root`. Raises: DataError if one is gone."""
+    return fingerprint.of_texts(
+        f"{name}\0{stat(root / name).st_size}\n"
+        for name in watched(names, f"{root}: sizes of images", len(names))
+    )
 
 
 @contextmanager

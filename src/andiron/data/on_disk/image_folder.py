@@ -14,13 +14,12 @@ from torch import Tensor
 from andiron import errors
 from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import Dataset
-from andiron.data.on_disk import image_cache, image_tree
+from andiron.data.on_disk import image_decoding, image_tree
 from andiron.data.on_disk.image_decoding import ImageFolderDataset
-from andiron.data.on_disk.stored import StoredDataset
 from andiron.data.splitting import fingerprint, splits
 from andiron.data.splitting.divided_rows import Division, Option, Parts, columns_of
 from andiron.data.splitting.splits import Splits
-from andiron.plain import readable
+from andiron.plain import readable, wings
 from andiron.ranges import (
     Count, Index, Proportion, Resizing, ResizingOption, Seed, SetName, SplitOption,
     Validation,
@@ -62,9 +61,9 @@ def image_folder(
     of each class of the rest. `split` divides the images (see `Division`), in order by the names of
     each class; its column is of the table of labels, or a regular expression of the path from the
     root: the value is its first group, else the whole match.
-    With `decoded="workers"` an image is decoded for every batch that has it; with `once` before the
-    run, into a file in `cache`, by default `path`/.andiron, which later runs read. The fingerprint
-    covers the names and sizes of the files, with `once` their bytes too.
+    With `decoded="workers"` an image is decoded for every batch that has it; with `once`, by the
+    lab, before the run, into a file in `cache`, by default `path`/.andiron. The fingerprint covers
+    the names and sizes of the files, with `once` their bytes too.
     With `scan` or `once` all unreadable images are reported before the run; up to `max_unreadable`
     of them, which implies a scan, are skipped and named in the facts.
     `valid_sets` are folders of further validation sets by name, each with folders of some classes.
@@ -84,7 +83,6 @@ def image_folder(
         return further.dataset.subset(further.tree.indices[""]), further.checksum
 
     whole = read(image_tree.find(Path(path).absolute()))
-    _warn_of_copies(whole.tree)
     names = [*whole.tree.class_names]
     facts: dict[str, Any] = {"input_shape": (channels, size, size), "num_classes": len(names)}
     facts |= {"class_names": names} | ({"resizing": resizing} if resizing else {})
@@ -102,7 +100,7 @@ class _Images:
     """The images of a tree, whose indices are of the readable ones, and the names of the others."""
 
     tree: image_tree.ImageTree
-    dataset: ImageFolderDataset | StoredDataset
+    dataset: ImageFolderDataset  # or a StoredDataset
     checksum: str  # of the readable ones
     skipped: list[str]
 
@@ -112,18 +110,17 @@ def _read(
     is_scanned: bool, max_unreadable: int,
 ) -> _Images:  # fmt: skip
     """The images of a tree; see `image_folder`."""
-    root = tree.root
-    dataset: Any = ImageFolderDataset(root, tree.names, tree.targets, *shape)
+    dataset: Any = ImageFolderDataset(tree.root, tree.names, tree.targets, *shape)
     images = dataset
     if decoded == "once":
-        folder = root / ".andiron" if cache is None else Path(cache).absolute()
-        if tree.labels:  # the targets are in the file
-            folder /= fingerprint.of_texts(f"{tree.labels[name]}\n" for name in tree.names)[:16]
-        dataset, unreadable, checksum = image_cache.decoded(images, folder)
+        lab = wings.optional("andiron_lab.data.decoded_images")
+        if lab is None:
+            raise errors.DataError(wings.missing_lab("data.decoded=once"))
+        dataset, unreadable, checksum = lab.of_tree(images, tree.labels, cache)
     else:
         unreadable = _unreadable(images) if is_scanned else {}
         names = [name for name in tree.names if name not in unreadable]
-        checksum = image_cache.of_sizes(root, names)
+        checksum = image_decoding.of_sizes(tree.root, names)
     if tree.labels:
         labels = (f"{name}\0{label}\n" for name, label in tree.labels.items())
         checksum = fingerprint.of_texts([checksum, *labels])
@@ -136,7 +133,7 @@ def _read(
 def _unreadable(images: ImageFolderDataset) -> dict[str, str]:
     """Why files cannot be read as an image, by name; decodes all of them."""
     log.info("%s: decoding all %d images, to find unreadable ones", images.root, len(images))
-    made = image_cache.all_decoded(images)
+    made = image_decoding.all_decoded(images)
     return {name: problem for name, problem in made if isinstance(problem, str)}
 
 
@@ -154,20 +151,6 @@ def _check_number(images: ImageFolderDataset, unreadable: Mapping[str, str], mos
             f"data.max_unreadable={len(unreadable)}"
         )
     log.warning("%s, and are skipped:\n%s", problem, readable.printable(listed))
-
-
-def _warn_of_copies(tree: image_tree.ImageTree) -> None:
-    """Warns of held-out images that are training images too; of many, looks at 32 first."""
-    training, *others = ([tree.root / tree.names[row] for row in rows.tolist()]
-                         for rows in tree.indices.values())  # fmt: skip
-    for part, images in zip([*tree.indices][1:], others):
-        if fingerprint.copies(images[:: -(-len(images) // 32)], training):
-            copies = fingerprint.copies(images, training)
-            log.warning(
-                "%s: %d of %d images are also in training, such as %s: a result on them tells "
-                "nothing of new ones; remove them", tree.root / part, len(copies), len(images),
-                readable.printable(copies[0].name),
-            )  # fmt: skip
 
 
 def divided(

@@ -1,8 +1,6 @@
-"""The checksum that identifies a version of the data in a run's record, and copies among files."""
+"""The checksum that identifies a version of the data in a run's record."""
 
-import functools
 import hashlib
-from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -38,13 +36,3 @@ def of_file(path: Path) -> str:
         raise errors.DataError(
             f"{path}: cannot be read ({files.reason(error)}); name a file with data.path"
         ) from error
-
-
-def copies(paths: Iterable[Path], training: Iterable[Path]) -> list[Path]:
-    """The `paths` that have the content of a file in `training`; only equal sizes are read."""
-    of_size = defaultdict(list)
-    for path in training:
-        of_size[path.stat().st_size].append(path)
-    checksum = functools.cache(of_file)
-    of_equal = ((path, of_size.get(path.stat().st_size, ())) for path in paths)
-    return [path for path, equal in of_equal if equal and checksum(path) in map(checksum, equal)]
