@@ -1,6 +1,5 @@
 """Torchvision's transforms as augmentations: torch seeded by hand, and the same whoever gathers."""
 
-import itertools
 import random
 from concurrent.futures import ThreadPoolExecutor
 
@@ -134,20 +133,3 @@ def test_a_thread_beside_the_step_is_refused_in_favour_of_workers():
         augmentations=[augmentation],
     )  # fmt: skip
     assert "set num_workers=1 or more" in message_of(errors.ConfigError, next, loader.epoch(0))
-
-
-def test_images_of_several_shapes_are_refused_with_the_two():
-    sizes = itertools.chain([8, 8, 9], itertools.repeat(8))
-    with pytest.raises(errors.DataError) as raised:
-        apply(Torchvision(lambda image: image[:, : next(sizes)]))
-    assert str(raised.value) == (
-        "augmentation.torchvision: returns images of [3, 8, 10] and [3, 9, 10] in one batch; end "
-        "with a transform that gives them one shape, such as torchvision.transforms.v2.Resize"
-    )
-
-
-def test_what_is_no_tensor_is_refused():
-    assert message_of(errors.DataError, apply, Torchvision(v2.ToPILImage())) == (
-        "augmentation.torchvision: returns Image, not a tensor; end with a transform that returns "
-        "one"
-    )
