@@ -12,7 +12,6 @@ import torch
 
 from andiron import errors
 from andiron.data.dataset import sample_name
-from andiron.data.on_disk import table_checks
 from andiron.data.on_disk.csv_file import csv, read
 from andiron.plain import memory
 from refusals import message_of
@@ -73,7 +72,7 @@ def test_nul_bytes_are_refused_by_line(file, content, line):
     for said in (refused(table), refused_to_predict(table)):
         assert said == (
             f"table.csv, line {line}: is not UTF-8 (byte 0x00); set data.encoding, such as cp1252 "
-            "or utf-16; zeros are of a file that was not written whole"
+            "or utf-16, or write a table of another format as CSV or parquet"
         )
 
 
@@ -240,7 +239,7 @@ def with_line(number, line, table=HOUSES):
           for odd in ("many", "31/05/2024", "\u0664", "-inf", "1e999", "1_000")),
         (with_line(5, "49,4,3008,5").replace("3008,5", '"3008,5"'),
          "table.csv, line 5, column 'price': '3008,5' is not a finite number; correct or remove "
-         f"them, or {table_checks.COMMA}, or skip them with data.max_bad_lines=1"),
+         "them, or set data.decimal or data.thousands, or skip them with data.max_bad_lines=1"),
         *((with_line(5, f"49,{gap},3008.5"),
            f"table.csv, line 5, column 'rooms': has no value{shown}; {LEAVE_OUT}, or {FILL}, "
            f"{SKIP}")

@@ -283,27 +283,6 @@ def test_the_first_bad_lines_are_listed_and_every_remedy_can_be_typed(file):
         load(path, valid=0.5, test=0.4, **options)
 
 
-def test_texts_that_stand_for_missing_values_in_few_rows_are_named_by_their_option(file):
-    marks = {3: "n.c.", 8: "-", 13: "-"}
-    rows = [[marks.get(row, str(row)), str(row)] for row in range(20)]
-    path = file(text_of(rows, ["x", "price"]))
-    said = "or take such texts as missing ('data.missing_values=[\"?\", \"n.c.\", \"-\"]')"
-    assert said in refused(path, missing="median", missing_values=["?"])
-    load(path, missing="median", missing_values=["?", "n.c.", "-"])
-
-
-def test_a_column_of_names_with_a_number_is_kept_by_the_option_of_the_message(file):
-    for odd, names in (("12", ("East", "North", "South")), ("737", ("A320", "B52", "DC-3")),
-                       ("0", ("low", "high")), ("1e3", ("ab", "cd", "ef", "gh")),
-                       ("-7", ("north", "south"))):  # fmt: skip
-        rows = [[odd if row == 8 else names[row % len(names)], str(row)] for row in range(60)]
-        path = file(text_of(rows, ["district", "price"]))
-        message = refused(path)
-        assert "missing_values" not in message and "'data.categories=[\"district\"]'" in message
-        (column,) = load(path, categories=["district"]).facts["encoding"]["columns"]
-        assert {*column["categories"]} <= {*names, odd}
-
-
 def test_dates_of_another_format_have_it_named(file):
     rows = [[f"{1 + row % 28}.02.2023", str(row)] for row in range(40)]
     path = file(text_of(rows, ["day", "price"]))

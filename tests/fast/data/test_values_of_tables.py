@@ -2,7 +2,7 @@
 """
 
 import logging
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime
 
 import numpy as np
 import polars
@@ -65,9 +65,8 @@ def test_a_date_without_a_year_of_the_calendar_is_a_bad_row(tmp_path, dtype, odd
     assert "t.parquet, row 7, column 'until': '" in message and "is not a date YYYY-" in message
     splits = load(path, max_bad_lines=1)
     assert splits.facts["skipped_lines"] == [7]
-    frame = polars.read_parquet(path)
     data = Described("t", splits.batcher, splits.facts, 64, "float32")
-    samples = recorded_kind.of(data).samples(frame)
+    samples = recorded_kind.of(data).samples(path)
     assert len(samples.names) == 39 and "row 7, column 'until'" in samples.problems[0]
     as_text = load(path, categories=["until"]).facts["encoding"]["columns"][0]
     assert len(as_text["categories"]) > 20
@@ -101,55 +100,10 @@ def test_a_decimal_of_more_digits_is_named_or_left_out(tmp_path):
     assert load(tmp_path / "t.parquet", exclude=["wide"]).facts["columns"] == ["x"]
 
 
-DAY = datetime(2024, 5, 13, 14, 30, 5)
-WRITTEN = [
-    "%b %d %Y", "%d-%b-%Y", "%b %d, %Y", "%B %d, %Y", "%d %B %Y", "%d %b %Y", "%d-%b-%y",
-    "%Y-%b-%d", "%b %Y", "%m/%d/%Y %I:%M %p", "%d/%m/%Y %I:%M:%S %p", "%Y-%m-%d %I:%M %p",
-    "%d.%m.%Y", "%d/%b/%Y:%H:%M:%S", "%a, %d %b %Y", "%A, %B %d, %Y", "%d %b %Y %H:%M",
-    "%m/%d/%y %H:%M", "%d/%b/%Y:%H:%M:%S %z", "%a, %d %b %Y %H:%M:%S %z",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("date_format", WRITTEN)
-def test_a_column_of_dates_is_named_with_the_option(tmp_path, caplog, date_format):
-    zone = "+0000" if "%z" in date_format else ""
-    moments = [DAY + timedelta(days=9 * row, hours=row) for row in range(40)]
-    texts = [moment.strftime(date_format.replace("%z", zone)) for moment in moments]
-    polars.DataFrame({"day": texts, "x": range(40), "y": [0, 1] * 20}).write_csv(tmp_path / "t.csv")
-    with (tmp_path / "t.csv").open("a") as file:
-        file.write("sum,780,1\n")
-    load(tmp_path / "t.csv", exclude=["x"])
-    (actual,) = (
-        warning for warning in warnings(caplog) if "looks like dates, and is read as" in warning
-    )
-    assert "set data.date_format" in actual
-    caplog.clear()
-    splits = load(tmp_path / "t.csv", exclude=["x"], date_format=date_format, max_bad_lines=1)
-    assert splits.facts["encoding"]["columns"][0]["kind"] == "date"
-    assert "looks like dates" not in caplog.text
-
-
-@pytest.mark.parametrize("texts", [
-    ["May", "June", "July"], ["Jan Smith", "Marc Decker"], ["10-20", "20-30"], ["3 of 4", "1 of 4"],
-    ["v1.2.3", "v1.2.4"], ["Mayor", "Marshal"],
-])  # fmt: skip
-def test_other_texts_are_not_taken_for_dates(tmp_path, caplog, texts):
-    rows = [f"{texts[row % len(texts)]},{row % 2}" for row in range(40)]
-    (tmp_path / "t.csv").write_text("\n".join(["x,y", *rows]) + "\n")
-    load(tmp_path / "t.csv")
-    assert "looks like dates" not in caplog.text
-
-
 @pytest.mark.parametrize("values, written, others", [
-    (polars.Series([0.1, 2.7, 1e-3, 3.0], dtype=polars.Float32), ["0.1", "2.7", "0.001", "3.0"],
-     [0.10000000149011612, np.float32(2.7), 0.0010000000474974513, 3]),
+    (polars.Series([0.1, 2.7, 1e-3, 3.0]), ["0.1", "2.70", "1e-3", "3.0"], [0.1, 2.7, 0.001, 3]),
     (polars.Series([1e10, 16777216.0], dtype=polars.Float32), ["1e10", "16777216"],
      [np.float32(1e10), 16777216]),
-    (polars.Series([0.1, 0.5], dtype=polars.Float16), ["0.099975586", "0.5"],
-     [np.float16(0.1), np.float16(0.5).item()]),
-    (polars.Series([time(0, 30), time(12)]), ["00:30:00.000000000", "12:00:00.000000"],
-     ["00:30", time(12)]),
-    (polars.Series([time(1, 2, 3, 500_000)]), ["01:02:03.500000000"], [time(1, 2, 3, 500_000)]),
 ])  # fmt: skip
 def test_a_category_is_one_whatever_it_comes_from(tmp_path, values, written, others):
     number = 60 // len(values)
@@ -173,7 +127,7 @@ def test_a_category_is_one_whatever_it_comes_from(tmp_path, values, written, oth
 
 def test_numbers_that_float32_rounds_together_are_two_categories():
     place = places(["16777217", "0.1000000001", "0.1", "9007199254740993"])
-    assert [place("16777216"), place("0.1000000001"), place("0.10000000149011612")] == [-1, 1, 2]
+    assert [place("16777216"), place("0.1000000001"), place("0.10")] == [-1, 1, 2]
 
 
 def test_large_targets_keep_what_features_keep(tmp_path):
@@ -210,42 +164,3 @@ def test_targets_that_float32_holds_have_no_offset(tmp_path):
     splits = load(path, "t", kind="regression")
     assert "target_offset" not in splits.facts
     assert sorted({*splits.train.targets[:, 0].tolist()})[0] == 1990.0
-
-
-@pytest.mark.parametrize("kind", ["itself", "copy", "sorted", "a part", "parquet"])
-@pytest.mark.parametrize("target", ["y", "z"])
-def test_test_rows_that_are_trained_on_are_named(tmp_path, caplog, kind, target):
-    draws = np.random.default_rng(0)
-    frame = polars.DataFrame({
-        "x": draws.normal(size=60), "z": draws.normal(size=60),
-        "town": ["Bonn", "Rome", "Oslo"] * 20, "y": ["a", "b"] * 30,
-    })  # fmt: skip
-    frame.write_csv(tmp_path / "t.csv")
-    other = frame.sort("x")
-    if kind == "a part":
-        new = frame.with_columns(polars.col("x") + 1)
-        other = polars.concat([frame[:20], new[20:]])
-    path = tmp_path / {"itself": "t.csv", "parquet": "o.parquet"}.get(kind, "other.csv")
-    if kind == "parquet":
-        other.write_parquet(path)
-    elif kind != "itself":
-        (frame if kind == "copy" else other).write_csv(path)
-    options = {"exclude": ["y"], "kind": "regression"} if target == "z" else {}
-    for place in ({"test": str(path)}, {"valid_sets": {"other": str(path)}}):
-        caplog.clear()
-        load(tmp_path / "t.csv", target, **options, **place)
-        (actual,) = (warning for warning in warnings(caplog) if "training rows too" in warning)
-        number = int(actual.split(": ")[1].split()[0])
-        assert actual.startswith(f"{path}: {number} of 60 rows are") and number > 10
-    caplog.clear()
-    frame.with_columns(polars.col("x") + 2).write_csv(tmp_path / "new.csv")
-    load(tmp_path / "t.csv", target, **options, test=str(tmp_path / "new.csv"))
-    assert "training rows too" not in caplog.text
-
-
-def test_rows_that_repeat_by_themselves_are_not_named(tmp_path, caplog):
-    for name in ("t.csv", "other.csv"):
-        rows = [f"{row % 3},{row % 2}" for row in range(60 if name == "t.csv" else 30)]
-        (tmp_path / name).write_text("\n".join(["x,y", *rows]) + "\n")
-    load(tmp_path / "t.csv", test=str(tmp_path / "other.csv"))
-    assert "training rows too" not in caplog.text

@@ -8,12 +8,13 @@ from typing import Any
 
 import torch
 
+from andiron import errors
 from andiron.data.kinds.new_samples import Kind, NewSamples, of_tensor
 from andiron.data.on_disk import csv_file
-from andiron.data.on_disk.columns import is_frame
 from andiron.data.on_disk.table_encoding import TableEncoding
 
-TO_PYTHON = ("collect", "to_pylist", "to_dict", "_asdict")  # methods of frames and of their rows
+# methods of lazy frames, polars' frames, Arrow's tables, and rows of pandas
+TO_PYTHON = ("collect", "to_dicts", "to_pylist", "to_dict", "_asdict")
 
 
 class Rows(Kind):
@@ -35,10 +36,10 @@ class Rows(Kind):
         return TableEncoding.of_facts(self.data.facts)
 
     def samples(self, inputs: object, keep: Sequence[str] = ()) -> NewSamples:
-        return super().samples(_converted(inputs), keep)
+        return super().samples(_rows(inputs), keep)
 
     def own_samples(self, inputs: Sequence[object], keep: Sequence[str]) -> NewSamples | None:
-        if not (is_frame(inputs[0]) or isinstance(inputs[0], str | Path | bytes | Mapping)):
+        if not isinstance(inputs[0], str | Path | bytes | Mapping):
             return None
         sources = [Path(source) if isinstance(source, str) else source
                    for source in inputs if not isinstance(source, Mapping)]  # fmt: skip
@@ -81,9 +82,21 @@ def _options_of_table(options: Mapping[str, object]) -> Mapping[str, Any]:
     return next(filter(None, inner), {})
 
 
-def _converted(inputs: object) -> Any:
-    """Lazy and Arrow tables as frames and mappings, rows of pandas as mappings by column."""
+def _rows(inputs: object) -> Any:
+    """Frames and tables, and their rows, as mappings by column; other inputs as they are.
+
+    Raises: DataError for a data frame with two columns of one name.
+    """
     if isinstance(inputs, list):
-        return [*map(_converted, inputs)]
-    methods = [] if is_frame(inputs) else TO_PYTHON
-    return next((getattr(inputs, name)() for name in methods if hasattr(inputs, name)), inputs)
+        rows = map(_rows, inputs)
+        return [row for inner in rows for row in (inner if isinstance(inner, list) else [inner])]
+    if hasattr(inputs, "itertuples"):  # of pandas
+        frame: Any = inputs
+        if not frame.columns.is_unique:
+            raise errors.DataError("the data frame has two columns of one name; rename one")
+        names = [*map(str, frame.columns)]
+        return [dict(zip(names, row)) for row in frame.itertuples(index=False)]
+    for name in TO_PYTHON:
+        if hasattr(inputs, name):
+            return _rows(getattr(inputs, name)())
+    return inputs

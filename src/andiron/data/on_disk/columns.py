@@ -139,8 +139,3 @@ class Columns:
 
 def _name_of(unit: str, lines: np.ndarray, index: int) -> str:
     return f"{unit} {lines[index]}"
-
-
-def is_frame(value: object) -> bool:
-    """Whether a value is a data frame, of polars or of pandas."""
-    return hasattr(value, "to_dicts") or hasattr(value, "iterrows")

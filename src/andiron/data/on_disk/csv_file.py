@@ -2,19 +2,17 @@
 
 from __future__ import annotations  # help() shows them as they stand
 
-import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from pydantic import Field
 
 from andiron import errors
 from andiron.data.dataset import Dataset
-from andiron.data.on_disk import other_files, table_splits
+from andiron.data.on_disk import table_splits
 from andiron.data.on_disk.columns import (
     Categories,
     Columns,
@@ -23,7 +21,6 @@ from andiron.data.on_disk.columns import (
     Reading,
     Request,
     Thousands,
-    is_frame,
 )
 from andiron.data.on_disk.table_encoding import TableEncoding
 from andiron.data.splitting import fingerprint
@@ -33,7 +30,6 @@ from andiron.plain import wings
 from andiron.ranges import Index, Number, Proportion, Seed, SetName, SplitOption, Validation
 from andiron.recording import keep_arguments
 
-log = logging.getLogger("andiron")
 Names = Annotated[Sequence[str], Field(min_length=1)]
 Text = Annotated[str, Field(min_length=1)]
 
@@ -93,7 +89,6 @@ def csv(
     """
     file, targets = Path(path), [target] if isinstance(target, str) else list(target)
     _check_roles(targets, kind, features, exclude, [] if weight is None else [weight])
-    other_files.refuse_folder(file)
     checksum = fingerprint.of_file(file)
     texts = () if isinstance(categories, str) else categories or ()
     kinds: dict[str, Kind] = dict.fromkeys(texts, "text")
@@ -111,8 +106,6 @@ def csv(
         kept=columns_of(split), reading=reading, missing=missing, max_bad_lines=max_bad_lines,
         has_number_targets=kind == "regression",
     )  # fmt: skip
-    if features is None:
-        _warn_of_counters(table)
     splits = table_splits.of_columns(
         table,
         targets,
@@ -133,18 +126,6 @@ def csv(
     return splits.then(lambda made: with_files(made, targets, test, valid_sets, options))
 
 
-def _warn_of_counters(table: Columns) -> None:
-    """Names columns of whole numbers that increase with each row."""
-    for name in (name for name, kind in table.kinds.items() if kind == "number"):
-        values = table.column(name)
-        is_rising = len(values) > 1 and values.is_sorted() and (np.diff(values) > 0).all()
-        if is_rising and (values % 1 == 0).all():
-            log.warning(
-                "%s: column %r increases with each row, and is a feature; if it numbers the rows, "
-                "set 'data.exclude=[\"%s\"]'", table.source, name, name,
-            )  # fmt: skip
-
-
 def with_files(
     splits: Splits, targets: Sequence[str], test: Any, sets: Any, options: Mapping[str, object]
 ) -> Splits:
@@ -158,7 +139,6 @@ def with_files(
     def read_set(path: str, kept: Sequence[str] = ()) -> tuple[Dataset, str]:
         table = read_as(Path(path), splits.facts, targets, options, kept)
         rows = table_splits.further_set(table, targets, splits.facts)
-        table_splits.warn_of_shared(splits.train, rows, table.source)
         for values in table.kept.values():
             division.check_apart({"data.path": division.values, path: values})
         return rows, fingerprint.of_file(Path(path))
@@ -196,7 +176,7 @@ def read_as(
 
 
 def read(source: Any, **options: Any) -> Columns:
-    """The columns of a table: a path, the content of a file, a data frame, or mappings.
+    """The columns of a table: a path, the content of a file, or mappings.
 
     `options` are the fields of `columns.Request`.
     Raises: DataError for a missing column, or invalid rows.
@@ -212,8 +192,6 @@ def read(source: Any, **options: Any) -> Columns:
             if table_files.is_parquet(path, file):
                 reader = table_files.of_parquet
             table = reader(path, file, request)
-    elif is_frame(source):
-        table = table_files.of_frame(source, request)
     else:
         table = table_files.of_mappings(source, request)
     return table_checks.checked(name, table, request)

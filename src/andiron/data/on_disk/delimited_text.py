@@ -9,9 +9,8 @@ import csv as csv_format
 import io
 import itertools
 import re
-import shlex
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, MutableSequence, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableSequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -20,15 +19,11 @@ from typing import BinaryIO, cast
 import polars
 
 from andiron import errors
-from andiron.data.on_disk.category_names import parsed
 from andiron.data.on_disk.columns import Request
 from andiron.data.on_disk.table_files import File, Table, chosen, in_groups
-from andiron.plain import readable
 
-FEWEST_WAVELENGTHS = 8  # in the header of a spectrum, such as 400.5
 CHUNK_BYTES = 2**24  # read at a time
 DELIMITERS = (",", ";", "\t", "|", " ")
-MOST_TITLE_LINES = 10  # with the header
 NO_TEXT = re.compile("[\0\udc80-\udcff]")  # NUL, or a byte that is not UTF-8
 
 
@@ -48,7 +43,7 @@ def rows(path: Path, file: File, delimiter: str) -> Iterator[tuple[int, list[str
                 byte = f"byte 0x{ord(odd[0]) % 256:02x}"
                 raise errors.DataError(
                     f"{path}, line {reader.line_num}: is not UTF-8 ({byte}); set data.encoding, "
-                    "such as cp1252 or utf-16; zeros are of a file that was not written whole"
+                    "such as cp1252 or utf-16, or write a table of another format as CSV or parquet"
                 )
             line = reader.line_num
             if row:
@@ -71,12 +66,6 @@ def table(path: Path, file: File, request: Request) -> Table:
     delimiter, first = _delimiter(path, file, wanted)
     names = [*(header or first)]
     workspace = request.workspace
-    if not header and _look_like_data(names):
-        raise errors.DataError(
-            f"{path}: its first line looks like data ({readable.joined(names)}): for a file "
-            "without a header, give the names of the columns in data.header=[...]; names should "
-            "not be such numbers"
-        )
     features = chosen(path, request, names, ())
     places = {name: names.index(name) for name in request.columns(features)}
     for name in places:
@@ -158,17 +147,11 @@ def _normalised(
 
 
 def _delimiter(path: Path, file: File, wanted: set[str]) -> tuple[str, list[str]]:
-    """The delimiter that gives the names `wanted`, or most names, and the first row.
-
-    Raises: DataError naming the line with these names if it is a later one, as below a title.
-    """
-    first, named = dict.fromkeys(DELIMITERS, list[str]()), set[int]()
+    """The delimiter that gives the names `wanted`, or most names, and the first row."""
+    first = dict.fromkeys(DELIMITERS, list[str]())
     for delimiter in DELIMITERS:
         with suppress(errors.DataError):  # quotes are misplaced by another delimiter
-            for line, row in itertools.islice(rows(path, file, delimiter), MOST_TITLE_LINES):
-                first[delimiter] = first[delimiter] or row
-                if wanted <= {*row} and {*map(parsed, row)} == {None}:  # no numbers: names
-                    named.add(line)
+            _, first[delimiter] = next(rows(path, file, delimiter), (0, []))
 
     def fit(delimiter: str) -> tuple[bool, bool, int]:
         names = first[delimiter]
@@ -179,19 +162,4 @@ def _delimiter(path: Path, file: File, wanted: set[str]) -> tuple[str, list[str]
         next(rows(path, file, best), None)  # says why it cannot be read
         why = "is empty; its first line should have the names of the columns"
         raise errors.DataError(f"{path}: {why}")
-    if len(named) == 1 and not wanted <= {*first[best]}:  # the value of a cell repeats
-        line = max(named)
-        raise errors.DataError(
-            f"{path}, line {line}: has the names of the columns, which should be in line 1; leave "
-            f"out the lines above: tail -n +{line} {shlex.quote(str(path))} > table.csv"
-        )
     return best, first[best]
-
-
-def _look_like_data(names: Sequence[str]) -> bool:
-    """Whether names are numbers that neither rise nor fall, as years do, or few fractions."""
-    numbers = [number for number in map(parsed, names) if number is not None]
-    rising = sorted({*numbers})
-    has_fraction = any(number % 1 for number in numbers)
-    is_ordered = numbers in (rising, rising[::-1])
-    return not is_ordered or has_fraction and len(numbers) < FEWEST_WAVELENGTHS

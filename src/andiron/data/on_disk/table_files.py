@@ -1,6 +1,6 @@
-"""The sources of tables: files, compressed or not, in any encoding; data frames, and mappings.
+"""The sources of tables: files, compressed or not, in any encoding, and mappings.
 
-Other formats of files are named. A cell has one text wherever it comes from:
+A cell has one text wherever it comes from:
 `column_values.text_of` of values from Python, and `column_values.texts` of polars columns.
 """
 
@@ -17,18 +17,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-import numpy as np
 import polars
 
 from andiron import errors
-from andiron.data.on_disk import other_files
 from andiron.data.on_disk.column_values import text_of
-from andiron.data.on_disk.columns import Reading, Request, is_frame
+from andiron.data.on_disk.columns import Request
 from andiron.disk import files
 from andiron.plain import memory
 from andiron.plain.long_loops import watched
 
 File = io.BufferedIOBase | BinaryIO
+START = 64  # bytes that tell the kind of a file
 COMPRESSED = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ": lzma}
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 PARQUET = (".parquet", ".pq")
@@ -65,8 +64,8 @@ def opened(path: Path, content: bytes | None, encoding: str | None) -> Iterator[
             for mark, module in COMPRESSED.items():
                 if _start(source).startswith(mark):
                     file = module.open(source)
-            if what := other_files.what(path, _start(file)):
-                raise errors.DataError(f"{path}: {what}")
+            if what := files.stand_in(_start(file)):
+                raise errors.DataError(f"{path}: is {what}")
             if encoding is None and _start(file).startswith(UTF_16):
                 encoding = "utf-16"
             yield file if encoding is None else _decoded(path, file, encoding)
@@ -77,7 +76,7 @@ def opened(path: Path, content: bytes | None, encoding: str | None) -> Iterator[
 
 
 def _start(file: File) -> bytes:
-    start = file.read(other_files.START)
+    start = file.read(START)
     file.seek(0)
     return start
 
@@ -174,17 +173,6 @@ def in_groups(
         yield scan.select(polars.selectors.by_name(*group)).collect()
 
 
-def of_frame(frame: Any, request: Request) -> Table:
-    """The chosen columns of a data frame, of polars or of pandas."""
-    named = {str(name): name for name in frame.columns}
-    features = chosen(Path("the data frame"), request, [*named], ())
-    columns = polars.DataFrame(
-        {name: _series(frame[named[name]], request.reading) for name in request.columns(features)}
-    )
-    _check_kinds("the data frame", columns.schema)
-    return Table("row", features, [columns], range(len(columns)))
-
-
 def of_mappings(rows: Iterable[Mapping[str, object]], request: Request) -> Table:
     """The columns of rows from Python: numbers, texts, dates or None."""
     features = request.features or ()
@@ -199,21 +187,7 @@ def of_mappings(rows: Iterable[Mapping[str, object]], request: Request) -> Table
     return Table("row", features, [frame], [*good], bad)
 
 
-def _series(column: Any, reading: Reading) -> polars.Series:
-    """A column of a data frame; of pandas, which need not have Arrow."""
-    if is_frame(column):
-        raise errors.DataError(
-            f"the data frame has the column {column.columns[0]!r} twice; give each column a name "
-            "of its own"
-        )
-    if isinstance(column, polars.Series):
-        return column
-    if getattr(column.dtype, "kind", "O") in "biuf" and isinstance(column.dtype, np.dtype):
-        return polars.Series(column.to_numpy())
-    return polars.Series([text_of(value, reading.decimal) for value in column], dtype=polars.String)
-
-
-def _check_kinds(source: str | Path, kinds: Mapping[str, Any]) -> None:
+def _check_kinds(source: Path, kinds: Mapping[str, Any]) -> None:
     if wrong := {name: kind for name, kind in kinds.items()
                  if kind.is_nested() or isinstance(kind, NO_CELL)
                  or kind.is_decimal() and kind.precision > MOST_DIGITS}:  # fmt: skip
