@@ -44,6 +44,7 @@ from andiron.learner import LearnerBuilder  # noqa: E402
 from andiron.metrics import Loss  # noqa: E402
 from andiron.optim import Optimizer  # noqa: E402
 from andiron.writers import JsonLinesWriter  # noqa: E402
+from andiron_lab.data.synthetic import synthetic  # noqa: E402
 from proofs import same_bits  # noqa: E402
 
 LR, ROUNDS = 1e-3, 3
@@ -106,7 +107,7 @@ class Work:
 
 def images(shape: tuple[int, ...], number: int) -> Splits:
     """Made-up pictures: `number` to train on and a few to validate on."""
-    return data.synthetic(
+    return synthetic(
         num_samples=number + 20, input_shape=shape, num_classes=10, valid=10 / (number + 10),
         test=10 / (number + 20), split_seed=0,
     )  # fmt: skip

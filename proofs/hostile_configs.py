@@ -235,7 +235,7 @@ def _contents() -> Iterator[Case]:
         {"seed": 1e308},
         {"lr": "0.1"},
         {"model": []},
-        {"data": {"_target_": "andiron.data.synthetic", "num_samples": 10**13}},
+        {"data": {"_target_": "andiron_lab.data.synthetic.synthetic", "num_samples": 10**13}},
         {"metrics": {"": {"_target_": "andiron.metrics.Loss"}, "\0": None}},
     ):
         yield Case(f"options {options}", config(lambda options=options: options))

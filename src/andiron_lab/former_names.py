@@ -24,6 +24,10 @@ MOVED = {f"andiron.metrics.{name}": f"andiron_lab.scores.{name}" for name in SCO
                           ".own.layer_rates": "layerwise", ".transformations": "noise"}.items()
     for name in names.split()
 }  # fmt: skip
+MOVED |= {
+    f"andiron.data.{name}": f"andiron_lab.data.{name}.{name}"
+    for name in ("digit_pairs", "synthetic")
+}
 
 
 def rename(nodes: Sequence[dict[str, Any]]) -> None:

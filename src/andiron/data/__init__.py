@@ -35,10 +35,8 @@ if TYPE_CHECKING:  # imported once asked for, by `__getattr__`
     from andiron.data.on_disk.text_file import text
     from andiron.data.sources.cifar import cifar10, cifar100
     from andiron.data.sources.diabetes import diabetes
-    from andiron.data.sources.digit_pairs import digit_pairs
     from andiron.data.sources.digits import digits
     from andiron.data.sources.mnist import fashion_mnist, mnist
-    from andiron.data.sources.synthetic import synthetic
     from andiron.data.splitting.stratified import stratified_folds
 
 LEAVES = {  # the names of each module
@@ -58,10 +56,8 @@ LEAVES = {  # the names of each module
     "on_disk.text_file": "text",
     "sources.cifar": "cifar10 cifar100",
     "sources.diabetes": "diabetes",
-    "sources.digit_pairs": "digit_pairs",
     "sources.digits": "digits",
     "sources.mnist": "fashion_mnist mnist",
-    "sources.synthetic": "synthetic",
     "splitting.stratified": "stratified_folds",
 }
 
@@ -83,7 +79,7 @@ __all__ = [
     "ArrayBatcher", "ArrayDataset", "Batch", "Concatenated", "Crop", "Cutout", "DataLoader",
     "DataLoaderBuilder", "Dataset", "Flip", "ImageBatcher", "Mapped", "Mixup", "OnFields",
     "Partial", "RawBatch", "Rotate", "Shift", "Splits", "StoredDataset", "Torchvision",
-    "balanced", "cifar10", "cifar100", "csv", "diabetes", "digit_pairs", "digits",
+    "balanced", "cifar10", "cifar100", "csv", "diabetes", "digits",
     "fashion_mnist", "fingerprint", "from_torch", "image_folder", "kfold", "mnist",
-    "padded", "partial", "safetensors", "stratified_folds", "synthetic", "text", "torch_dataset",
+    "padded", "partial", "safetensors", "stratified_folds", "text", "torch_dataset",
 ]  # fmt: skip

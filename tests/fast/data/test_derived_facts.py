@@ -83,11 +83,7 @@ class Own(torch.utils.data.Dataset):
 
 MADE = {
     "digits": lambda folder: data.digits(**SPLIT),
-    "digit_pairs": lambda folder: data.digit_pairs(num_pairs=60, **SPLIT),
     "diabetes": lambda folder: data.diabetes(**SPLIT),
-    "synthetic": lambda folder: data.synthetic(
-        num_samples=60, input_shape=[2, 2], num_classes=3, **SPLIT
-    ),
     "csv": lambda folder: table(folder, target="kind", missing="median"),
     "csv codes": lambda folder: table(folder, target="kind", missing="mean", categories="codes"),
     "csv numbers": lambda folder: table(folder, target=["price"], missing="median"),

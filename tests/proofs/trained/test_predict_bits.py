@@ -85,12 +85,12 @@ POEM = ("path=poem.txt", "context_length=16", "level=characters")
 INNER_CSV = ("data@data.data=csv", "data.data.path=flowers.csv", "data.data.target=kind",
              "data.data.exclude=[colour]")  # fmt: skip
 INNER_TEXT = ("data@data.data=text", *(f"data.data.{value}" for value in POEM), *NETWORK)
+INNER_LABELS = ("data@data.data=safetensors", "data.data.path=points.safetensors",
+                "data.data.targets=labels")  # fmt: skip
 # by data set and task: the options, and how the inputs are given again
 CASES = {
-    ("digits", "classification"): (("model=convnet", "precision=bf16"), as_they_are),
-    ("synthetic", "classification"): (
-        ("data.num_samples=80", "model=convnet", "channels_last=true"), as_arrays),
-    ("synthetic", "binary"): (("data.num_samples=80", "data.num_classes=2"), as_they_are),
+    ("digits", "classification"): (
+        ("model=convnet", "precision=bf16", "channels_last=true"), as_they_are),
     ("mnist", "classification"): (("batch_size=64",), as_arrays),
     ("fashion_mnist", "classification"): (SMALL, as_arrays),
     ("cifar10", "classification"): (SMALL, as_arrays),
@@ -102,7 +102,6 @@ CASES = {
     ("csv", "regression"): ((FLOWERS, *MEASURED), as_csv),
     ("csv_regression", "regression"): ((FLOWERS, *MEASURED), as_csv),
     ("diabetes", "regression"): ((), as_mappings),
-    ("digit_pairs", "multilabel"): (("data.num_pairs=60",), as_arrays),
     ("text", "language_model"): ((*(f"data.{value}" for value in POEM), *NETWORK), as_they_are),
     ("safetensors", "classification"): ((*STORED, "data.targets=classes"), as_arrays),
     ("safetensors", "binary"): ((*STORED, "data.targets=two"), as_arrays),
@@ -121,12 +120,11 @@ CASES = {
     ("kfold", "classification"): ((), as_arrays),
     ("kfold", "binary"): (INNER_CSV, as_csv),
     ("kfold", "regression"): (("data@data.data=diabetes",), as_arrays),
-    ("kfold", "multilabel"): (("data@data.data=digit_pairs", "data.data.num_pairs=60"), as_arrays),
+    ("kfold", "multilabel"): (INNER_LABELS, as_arrays),
     ("kfold", "language_model"): (INNER_TEXT, as_they_are),
     ("partial", "classification"): ((), as_arrays),
     ("partial", "binary"): (INNER_CSV, as_csv),
-    ("partial", "multilabel"): (
-        ("data@data.data=digit_pairs", "data.data.num_pairs=60"), as_they_are),
+    ("partial", "multilabel"): (INNER_LABELS, as_they_are),
     ("partial", "regression"): (("data@data.data=diabetes",), as_mappings),
     ("partial", "language_model"): (INNER_TEXT, as_they_are),
 }  # fmt: skip
@@ -145,7 +143,6 @@ OFFERED = {  # by data set: the targets that it has; there are no cases of tasks
     "csv": {"classes", "two classes", "numbers"},
     "csv_regression": {"numbers"},
     "diabetes": {"numbers"},
-    "digit_pairs": {"labels"},
     "digits": {"classes"},
     "fashion_mnist": {"classes"},
     "image_folder": {"classes", "two classes"},
@@ -153,7 +150,6 @@ OFFERED = {  # by data set: the targets that it has; there are no cases of tasks
     "mnist": {"classes"},
     "partial": OF_ANY_OTHER,
     "safetensors": OF_ANY_OTHER - {"tokens"},
-    "synthetic": {"classes", "two classes"},
     "text": {"tokens"},
     "torch_dataset": OF_ANY_OTHER - {"tokens"},
 }

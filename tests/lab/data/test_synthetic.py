@@ -11,7 +11,7 @@ import torch
 from andiron import errors
 
 # the package has a function of the same name
-module = importlib.import_module("andiron.data.sources.synthetic")
+module = importlib.import_module("andiron_lab.data.synthetic")
 synthetic = module.synthetic
 CPU = torch.device("cpu")
 OPTIONS = {

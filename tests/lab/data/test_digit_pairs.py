@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from andiron import errors
-from andiron.data.sources.digit_pairs import digit_pairs
 from andiron.data.sources.digits import digits
+from andiron_lab.data.digit_pairs import digit_pairs
 
 SINGLE = digits(valid=0.1, split_seed=0)
 
