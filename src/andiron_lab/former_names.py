@@ -23,11 +23,10 @@ MOVED = {f"andiron.metrics.{name}": f"andiron_lab.scores.{name}" for name in SCO
     for module, names in {"": "Adan Lamb layerwise noise", ".own.adaptive": "Adan Lamb",
                           ".own.layer_rates": "layerwise", ".transformations": "noise"}.items()
     for name in names.split()
-}  # fmt: skip
-MOVED |= {
+} | {
     f"andiron.data.{name}": f"andiron_lab.data.{name}.{name}"
     for name in ("digit_pairs", "synthetic")
-}
+}  # fmt: skip
 
 
 def rename(nodes: Sequence[dict[str, Any]]) -> None:

@@ -16,13 +16,14 @@ from andiron.data.batchers import ArrayBatcher
 from andiron.data.composed import divided_samples, sample_classes
 from andiron.data.composed.collating import CollateOption, collate_of
 from andiron.data.composed.composed_datasets import chosen
-from andiron.data.composed.torch_samples import SampleBySample, Streamed, from_torch
-from andiron.data.dataset import Dataset, RawBatch
+from andiron.data.composed.torch_samples import SampleBySample, from_torch
+from andiron.data.dataset import Dataset, RawBatch, is_stream
 from andiron.data.splitting import fingerprint as fingerprints, splits
 from andiron.data.splitting.divided_rows import Division, Option, Parts, columns_of
+from andiron.plain import wings
 from andiron.ranges import Count, Node, Proportion, Seed, SetName, SplitOption, Validation
 
-Samples = SampleBySample | Streamed
+Samples = SampleBySample  # or, of the lab, Streamed
 SAMPLES_READ = 32  # of each data set for the fingerprint, evenly spaced
 READ_AGAIN = 4  # of them, to see whether they repeat
 log = logging.getLogger("andiron")
@@ -46,7 +47,7 @@ def torch_dataset(
     """Map-style torch data sets, of pairs of an input and a target, or of mappings and the like.
 
     `train` may be an IterableDataset: an epoch is its next `samples_per_epoch` samples, by default
-    its length, in its own order (see `Streamed`); `valid` and `test` are then data sets.
+    its length, in its own order; `valid` and `test` are then data sets. The lab reads streams.
 
     `valid` and `test` are data sets too, or fractions of `train`, of every class if it has
     `targets`; such a part has the transforms of `train`. `valid="test"` validates on `test`.
@@ -92,8 +93,12 @@ def _adapted(
     name: str, dataset: object, collate: CollateOption, size: int | None = None
 ) -> Samples:
     if name == "train" and isinstance(dataset, IterableDataset):
+        lab = wings.optional("andiron_lab.data.streamed")
+        if lab is None:
+            raise errors.DataError(wings.missing_lab("an IterableDataset as data.train"))
         try:
-            return Streamed(dataset, collate_of(collate), size)
+            stream: Samples = lab.Streamed(dataset, collate_of(collate), size)
+            return stream
         except TypeError as error:
             raise errors.DataError(
                 f"data.train: {type(dataset).__name__} is an IterableDataset without a length; set "
@@ -120,7 +125,7 @@ def _divided(
 ) -> splits.Splits:  # fmt: skip
     """The parts: data sets of their own, and fractions of train; `described` are other fields."""
     whole = datasets["train"]
-    if isinstance(whole, Streamed):
+    if is_stream(whole):
         for name, value in {**fractions, "split": split}.items():
             if value not in ("test", None):
                 raise errors.DataError(
@@ -222,12 +227,13 @@ def _fingerprint(datasets: Mapping[str, Samples]) -> str:
     digests = []
     for name, dataset in datasets.items():
         number = min(SAMPLES_READ, len(dataset))
-        last = number if isinstance(dataset, Streamed) else len(dataset)
+        last = number if is_stream(dataset) else len(dataset)
         places = torch.linspace(0, last - 1, number).round().long().tolist()
         again = places[:READ_AGAIN]
         tensors = [[*_tensors(_samples(dataset, [index]))] for index in places + again]
-        if isinstance(dataset, Streamed):
-            dataset.restart()
+        if is_stream(dataset):
+            stream: Any = dataset
+            stream.restart()
         checksum, first, second = (
             fingerprints.of_tensors(*chain.from_iterable(value))
             for value in (tensors[:number], tensors[: len(again)], tensors[number:])
