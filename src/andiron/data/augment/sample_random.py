@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -49,11 +48,6 @@ class Draws:
         if self.noted is not None:
             self.noted[stream] = numbers
         return numbers
-
-    def generator(self, purpose: str) -> torch.Generator:
-        """A CPU generator for the whole batch: a function of (seed, epoch, first index)."""
-        stream = self.stream(purpose)
-        return randomness.stream(self.seed, stream, self.epoch, int(self.indices[0]))
 
 
 Augmentation = Callable[[RawBatch, Draws], RawBatch]  # of stored samples, on their device
