@@ -27,8 +27,8 @@ def of_tree(
 ) -> tuple[stored.StoredDataset, dict[str, str], str]:
     """All images, why some are unreadable, and a checksum; see `_decoded`.
 
-    The file is in the folder `cache`, or in FOLDER beside the images. `labels` are those of a
-    table, by name.
+    The file is in the folder `cache`, or in FOLDER beside the images. `labels` are by
+    name, if a table has them.
     """
     folder = images.root / FOLDER if cache is None else Path(cache).absolute()
     if labels:  # the targets are in the file

@@ -22,7 +22,7 @@ def root(tmp_path):
 
 
 @pytest.mark.parametrize("channels", [3, 1])
-def test_samples_are_those_of_images_decoded_at_every_batch(root, channels):
+def test_samples_equal_images_decoded_at_every_batch(root, channels):
     (root / "cat" / os.fsdecode(b"caf\xe9.png")).write_bytes((root / "ant" / "0.png").read_bytes())
     once, workers = (
         load(root, decoded=decoded, channels=channels, valid_sets={"more": str(root)})

@@ -16,14 +16,14 @@ from andiron.data.batchers import ArrayBatcher
 from andiron.data.composed import divided_samples, sample_classes
 from andiron.data.composed.collating import CollateOption, collate_of
 from andiron.data.composed.composed_datasets import chosen
-from andiron.data.composed.torch_samples import SampleBySample, from_torch
+from andiron.data.composed.torch_samples import from_torch
 from andiron.data.dataset import Dataset, RawBatch, is_stream
 from andiron.data.splitting import fingerprint as fingerprints, splits
 from andiron.data.splitting.divided_rows import Division, Option, Parts, columns_of
 from andiron.plain import wings
 from andiron.ranges import Count, Node, Proportion, Seed, SetName, SplitOption, Validation
 
-Samples = SampleBySample  # or, of the lab, Streamed
+Samples = Any  # SampleBySample or, of the lab, Streamed
 SAMPLES_READ = 32  # of each data set for the fingerprint, evenly spaced
 READ_AGAIN = 4  # of them, to see whether they repeat
 log = logging.getLogger("andiron")
@@ -97,8 +97,7 @@ def _adapted(
         if lab is None:
             raise errors.DataError(wings.missing_lab("an IterableDataset as data.train"))
         try:
-            stream: Samples = lab.Streamed(dataset, collate_of(collate), size)
-            return stream
+            return lab.Streamed(dataset, collate_of(collate), size)
         except TypeError as error:
             raise errors.DataError(
                 f"data.train: {type(dataset).__name__} is an IterableDataset without a length; set "
@@ -232,8 +231,7 @@ def _fingerprint(datasets: Mapping[str, Samples]) -> str:
         again = places[:READ_AGAIN]
         tensors = [[*_tensors(_samples(dataset, [index]))] for index in places + again]
         if is_stream(dataset):
-            stream: Any = dataset
-            stream.restart()
+            dataset.restart()
         checksum, first, second = (
             fingerprints.of_tensors(*chain.from_iterable(value))
             for value in (tensors[:number], tensors[: len(again)], tensors[number:])

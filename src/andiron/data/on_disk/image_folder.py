@@ -16,6 +16,7 @@ from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import Dataset
 from andiron.data.on_disk import image_decoding, image_tree
 from andiron.data.on_disk.image_decoding import ImageFolderDataset
+from andiron.data.on_disk.stored import StoredDataset
 from andiron.data.splitting import fingerprint, splits
 from andiron.data.splitting.divided_rows import Division, Option, Parts, columns_of
 from andiron.data.splitting.splits import Splits
@@ -100,7 +101,7 @@ class _Images:
     """The images of a tree, whose indices are of the readable ones, and the names of the others."""
 
     tree: image_tree.ImageTree
-    dataset: ImageFolderDataset  # or a StoredDataset
+    dataset: ImageFolderDataset | StoredDataset
     checksum: str  # of the readable ones
     skipped: list[str]
 
