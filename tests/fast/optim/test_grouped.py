@@ -313,11 +313,6 @@ def test_a_parameter_in_two_groups_or_in_none_is_refused(owned, words):
     assert words in message_of(errors.OwnershipError, GroupedOptimizer, model, groups)
 
 
-def test_a_group_that_is_not_there_is_named_with_those_that_are():
-    message = message_of(KeyError, two_groups(network()).freeze, "head")
-    assert message == "no group is named 'head'; available: body, rest"
-
-
 def test_a_state_of_other_owners_is_refused_by_what_differs():
     model = network()
     other = GroupedOptimizer(model, [
