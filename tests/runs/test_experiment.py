@@ -369,7 +369,7 @@ def test_weights_that_do_not_fit_at_all_are_refused(folder):
     slots = folder / "checkpoints" / "step-63" / "optimizer.safetensors"
     for kind, path, words in (
         (errors.ConfigError, slots, f"start_from={slots}: no tensor fits by name; it has 18: "),
-        (errors.DataError, folder / "summary.json", "summary.json: not a whole JSON record"),
+        (errors.DataError, folder / "summary.json", "summary.json: not a whole json record"),
     ):
         other = dataclasses.replace(config, start_from=str(path))
         assert words in message_of(kind, components.build, other)
