@@ -102,6 +102,18 @@ def test_a_run_stopped_with_two_is_resumed_with_four_then_one(tmp_path):
     assert checksums(run) == checksums(tmp_path / "straight")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's memfd_create")
+def test_data_in_memory_is_there_once(tmp_path):
+    arguments = (*RUN, "data=synthetic", "num_epochs=400", "hydra.run.dir=run")
+    process = started("train.py", *arguments, processes=2, cwd=tmp_path)
+    until(lambda: updates(tmp_path / "run") >= 2, process, tmp_path)
+    tables = [Path(f"/proc/{rank}/maps").read_text() for rank in ranks_of(process).values()]
+    process.terminate()
+    process.wait(timeout=120)
+    inodes = [re.findall(r"(\d+) +/memfd:andiron-data", table) for table in tables]
+    assert len(inodes) == 2 and inodes[0] == inodes[1] != []
+
+
 def updates(run):
     """The last update that was logged."""
     return max((line["updates"] for line in lines(run)), default=0)

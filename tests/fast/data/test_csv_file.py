@@ -12,6 +12,7 @@ import torch
 
 from andiron import errors
 from andiron.data.dataset import sample_name
+from andiron.data.on_disk import table_checks
 from andiron.data.on_disk.csv_file import csv, read
 from andiron.plain import memory
 from refusals import message_of
@@ -239,7 +240,7 @@ def with_line(number, line, table=HOUSES):
           for odd in ("many", "31/05/2024", "\u0664", "-inf", "1e999", "1_000")),
         (with_line(5, "49,4,3008,5").replace("3008,5", '"3008,5"'),
          "table.csv, line 5, column 'price': '3008,5' is not a finite number; correct or remove "
-         "them, or set data.decimal or data.thousands, or skip them with data.max_bad_lines=1"),
+         f"them, or {table_checks.COMMA}, or skip them with data.max_bad_lines=1"),
         *((with_line(5, f"49,{gap},3008.5"),
            f"table.csv, line 5, column 'rooms': has no value{shown}; {LEAVE_OUT}, or {FILL}, "
            f"{SKIP}")

@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import pickle
+import shutil
 import struct
 
 import numpy
@@ -592,3 +593,31 @@ def test_a_picture_is_turned_as_its_file_is(tmp_path, orientation):
     with Image.open(path) as image:
         turned = image_decoding.of_picture(image, "a.tif", (3, 8, 8))
     assert torch.equal(turned, image_decoding.of_file(path, (3, 8, 8)))
+
+
+@pytest.mark.parametrize("folders", [("first", "second"), ("Testing", "Holdout")])
+def test_classes_that_hold_the_same_folders_are_named(tmp_path, folders, caplog):
+    root = arranged(tmp_path / "pictures", folders)
+    assert load(root).facts["class_names"] == sorted(folders)
+    assert "name them train, valid and test" in caplog.text
+
+
+@pytest.mark.parametrize(("part", "copied", "renamed"), [
+    ("test", 21, False), ("valid", 3, False), ("test", 2, True), ("valid", 0, False),
+])  # fmt: skip
+def test_held_out_images_that_are_training_images_are_counted(
+    tmp_path, part, copied, renamed, caplog
+):
+    training = fill(tmp_path / "train", COUNTS)
+    held_out = fill(tmp_path / part, {name: 1 for name in COUNTS}, first=100)
+    for number, file in enumerate(sorted(training.rglob("*.*"))[:copied]):
+        target = held_out / file.relative_to(training)
+        if renamed:
+            target = target.with_stem(f"again{number}")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, target)
+    size = len([*held_out.rglob("*.*")])
+    load(tmp_path)
+    result = [message for message in caplog.messages if "also in training" in message]
+    assert len(result) == bool(copied)
+    assert not copied or f"{held_out}: {copied} of {size} images are also in training" in result[0]

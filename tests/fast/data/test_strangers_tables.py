@@ -9,6 +9,7 @@ import json
 import logging
 import lzma
 import math
+import subprocess
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
@@ -105,7 +106,7 @@ def test_a_number_of_another_country_is_refused(tmp_path, column, odd, option):
     path.write_text("x;y\n" + "".join(";".join(row.values()) + "\n" for row in rows))
     message = refusal(path, kind="regression", **option)
     assert f"line 5, column {column!r}: {odd!r} is not a finite number" in message
-    assert ("set data.decimal or data.thousands" in message) == ("," in odd)
+    assert ("if 1,234 is over a thousand" in message) == ("," in odd)
 
 
 @pytest.mark.parametrize("text", ["{0} %", "${0}.50", "{0},{0}00", "{0}.000,5", "{0}€"])
@@ -454,3 +455,49 @@ def test_rows_of_nothing_are_ignored_with_read(tmp_path):
     path.write_text("a;b\n1;2\n;\n3;4\n")
     table = read(path, features=["a", "b"], missing="drop")
     assert [*zip(*table.frame.values())] == [(1, 2), (3, 4)]
+
+
+@pytest.mark.parametrize("name", ["index", "level_0", "row_nr", "id", "Kunden-Nr."])
+@pytest.mark.parametrize(
+    "numbers", [range(40), range(1, 41), range(0, 120, 3), [9, *range(20, 59)]]
+)
+def test_a_feature_that_counts_the_rows_is_named(tmp_path, caplog, name, numbers):
+    rows = [f"{number},{row % 7},{row > 20:d}" for row, number in enumerate(numbers)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join([f"{name},a,y", *rows]) + "\n")
+    assert load(path, "y").facts["columns"] == [name, "a"]
+    assert f"t.csv: column {name!r} increases with each row" in caplog.text
+    assert f"set 'data.exclude=[\"{name}\"]'" in caplog.text
+    caplog.clear()
+    load(path, "y", exclude=[name])
+    load(path, "y", features=[name, "a"])
+    assert "increases" not in caplog.text
+
+
+@pytest.mark.parametrize("column", [
+    [row % 39 for row in range(40)], [row / 4 for row in range(40)], [-row for row in range(40)],
+    [f"2024-01-{1 + row:02d}" for row in range(31)], [f"t{row}" for row in range(10)] * 4,
+])  # fmt: skip
+def test_other_features_are_not_taken_for_a_counter_of_rows(tmp_path, caplog, column):
+    rows = [f"{value},{row % 2}" for row, value in enumerate(column)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["index,y", *rows]) + "\n")
+    load(path, "y")
+    assert "increases" not in caplog.text
+
+
+@pytest.mark.parametrize("title", [
+    "Sales 2024\n", "\n# Bonn, 3 May\n\n", "x,price (EUR),,\n", "Sales,\n", "Sales;\n", "Sales\t\n",
+])  # fmt: skip
+@pytest.mark.parametrize("row", ["{0};{1}", '"{0}","{1}"', "{0}\t{1} "])
+def test_names_below_a_title_are_refused_with_the_command_that_removes_it(tmp_path, title, row):
+    path = tmp_path / "of my sales.csv"
+    cells = [("price", "price (EUR)"), *((number, 3 * number + 1) for number in range(40))]
+    path.write_text(title + "".join(f"{row.format(*pair)}\n" for pair in cells), encoding="utf-8")
+    message = refusal(path, "price", features=["price (EUR)"])
+    assert f", line {title.count(chr(10)) + 1}: has the names of the columns, which " in message
+    subprocess.run(message.partition("above: ")[2], shell=True, cwd=tmp_path, check=True)
+    splits = load(tmp_path / "table.csv", "price", features=["price (EUR)"], kind="regression")
+    assert sorted(all_inputs(splits)[:, 0].tolist()) == [3 * number + 1 for number in range(40)]
+    assert "has no column 'rice'; did you mean 'price'?" in refusal(tmp_path / "table.csv", "rice")
+    assert "has no column '22'" in refusal(tmp_path / "table.csv", "22")  # a cell of line 9

@@ -416,3 +416,12 @@ def test_a_quote_within_a_value_ends_no_line(file):
     rows = [[f'{row % 3}" pipe', str(row)] for row in range(43)]
     encoding = load(file(text_of(rows, ["pipe", "price"]))).facts["encoding"]
     assert encoding["columns"][0]["categories"] == ('0" pipe', '1" pipe', '2" pipe')
+
+
+def test_texts_that_stand_for_missing_values_in_few_rows_are_named_by_their_option(file):
+    marks = {3: "n.c.", 5: "n.c.", 8: "-", 13: "-", 16: "sum"}
+    rows = [[marks.get(row, str(row)), str(row)] for row in range(20)]
+    path = file(text_of(rows, ["x", "price"]))
+    said = "or take such texts as missing ('data.missing_values=[\"?\", \"n.c.\", \"-\"]')"
+    assert said in refused(path, missing="median", missing_values=["?"])
+    load(path, missing="median", missing_values=["?", "n.c.", "-"], max_bad_lines=1)

@@ -2,7 +2,7 @@
 """
 
 import logging
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 import numpy as np
 import polars
@@ -16,6 +16,14 @@ from andiron.data.on_disk.csv_file import csv
 from andiron.data.splitting.described import Described
 from andiron.tasks import Regressor
 from refusals import message_of
+
+DAY = datetime(2024, 5, 13, 14, 30, 5)
+WRITTEN = [
+    "%b %d %Y", "%d-%b-%Y", "%b %d, %Y", "%B %d, %Y", "%d %B %Y", "%d %b %Y", "%d-%b-%y",
+    "%Y-%b-%d", "%b %Y", "%m/%d/%Y %I:%M %p", "%d/%m/%Y %I:%M:%S %p", "%Y-%m-%d %I:%M %p",
+    "%d.%m.%Y", "%d/%b/%Y:%H:%M:%S", "%a, %d %b %Y", "%A, %B %d, %Y", "%d %b %Y %H:%M",
+    "%m/%d/%y %H:%M", "%d/%b/%Y:%H:%M:%S %z", "%a, %d %b %Y %H:%M:%S %z",
+]  # fmt: skip
 
 CPU = torch.device("cpu")
 
@@ -164,3 +172,72 @@ def test_targets_that_float32_holds_have_no_offset(tmp_path):
     splits = load(path, "t", kind="regression")
     assert "target_offset" not in splits.facts
     assert sorted({*splits.train.targets[:, 0].tolist()})[0] == 1990.0
+
+
+@pytest.mark.parametrize("date_format", WRITTEN)
+def test_a_column_of_dates_is_named_with_the_option(tmp_path, caplog, date_format):
+    zone = "+0000" if "%z" in date_format else ""
+    moments = [DAY + timedelta(days=9 * row, hours=row) for row in range(40)]
+    texts = [moment.strftime(date_format.replace("%z", zone)) for moment in moments]
+    polars.DataFrame({"day": texts, "x": range(40), "y": [0, 1] * 20}).write_csv(tmp_path / "t.csv")
+    with (tmp_path / "t.csv").open("a") as file:
+        file.write("sum,780,1\n")
+    load(tmp_path / "t.csv", exclude=["x"])
+    (actual,) = (
+        warning for warning in warnings(caplog) if "looks like dates, and is read as" in warning
+    )
+    assert "set data.date_format" in actual
+    caplog.clear()
+    splits = load(tmp_path / "t.csv", exclude=["x"], date_format=date_format, max_bad_lines=1)
+    assert splits.facts["encoding"]["columns"][0]["kind"] == "date"
+    assert "looks like dates" not in caplog.text
+
+
+@pytest.mark.parametrize("texts", [
+    ["May", "June", "July"], ["Jan Smith", "Marc Decker"], ["10-20", "20-30"], ["3 of 4", "1 of 4"],
+    ["v1.2.3", "v1.2.4"], ["Mayor", "Marshal"],
+])  # fmt: skip
+def test_other_texts_are_not_taken_for_dates(tmp_path, caplog, texts):
+    rows = [f"{texts[row % len(texts)]},{row % 2}" for row in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,y", *rows]) + "\n")
+    load(tmp_path / "t.csv")
+    assert "looks like dates" not in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["itself", "copy", "sorted", "a part", "parquet"])
+@pytest.mark.parametrize("target", ["y", "z"])
+def test_test_rows_that_are_trained_on_are_named(tmp_path, caplog, kind, target):
+    draws = np.random.default_rng(0)
+    frame = polars.DataFrame({
+        "x": draws.normal(size=60), "z": draws.normal(size=60),
+        "town": ["Bonn", "Rome", "Oslo"] * 20, "y": ["a", "b"] * 30,
+    })  # fmt: skip
+    frame.write_csv(tmp_path / "t.csv")
+    other = frame.sort("x")
+    if kind == "a part":
+        new = frame.with_columns(polars.col("x") + 1)
+        other = polars.concat([frame[:20], new[20:]])
+    path = tmp_path / {"itself": "t.csv", "parquet": "o.parquet"}.get(kind, "other.csv")
+    if kind == "parquet":
+        other.write_parquet(path)
+    elif kind != "itself":
+        (frame if kind == "copy" else other).write_csv(path)
+    options = {"exclude": ["y"], "kind": "regression"} if target == "z" else {}
+    for place in ({"test": str(path)}, {"valid_sets": {"other": str(path)}}):
+        caplog.clear()
+        load(tmp_path / "t.csv", target, **options, **place)
+        (actual,) = (warning for warning in warnings(caplog) if "training rows too" in warning)
+        number = int(actual.split(": ")[1].split()[0])
+        assert actual.startswith(f"{path}: {number} of 60 rows are") and number > 10
+    caplog.clear()
+    frame.with_columns(polars.col("x") + 2).write_csv(tmp_path / "new.csv")
+    load(tmp_path / "t.csv", target, **options, test=str(tmp_path / "new.csv"))
+    assert "training rows too" not in caplog.text
+
+
+def test_rows_that_repeat_by_themselves_are_not_named(tmp_path, caplog):
+    for name in ("t.csv", "other.csv"):
+        rows = [f"{row % 3},{row % 2}" for row in range(60 if name == "t.csv" else 30)]
+        (tmp_path / name).write_text("\n".join(["x,y", *rows]) + "\n")
+    load(tmp_path / "t.csv", test=str(tmp_path / "other.csv"))
+    assert "training rows too" not in caplog.text

@@ -23,6 +23,10 @@ from andiron.data.on_disk.columns import Kind, Reading
 
 # such as 45 %, $9.50, 1.234,5 or inf
 LIKE_NUMBER = re.compile(r"\W*(\d+([.,'\s]\d{3})*[.,]?\d*|inf)\W*", re.ASCII | re.I)
+LIKE_DATE = re.compile(
+    r".*\b\d{1,4}[./ -]\d{1,2}[./ -]\d{2,4}\b.*"
+    r"|(?=.*\d).*\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec).*", re.I
+)
 SEPARATORS = {".": r"\.", ",": ",", " ": r"\s", "'": "['\u2019]"}  # as patterns
 EPOCH = 719_162  # days from 0001-01-01, the first of Python, to 1970-01-01
 LAST_DAY = 2_932_896.0  # 9999-12-31

@@ -2,12 +2,14 @@
 
 from __future__ import annotations  # help() shows them as they stand
 
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import Field
 
 from andiron import errors
@@ -30,6 +32,7 @@ from andiron.plain import wings
 from andiron.ranges import Index, Number, Proportion, Seed, SetName, SplitOption, Validation
 from andiron.recording import keep_arguments
 
+log = logging.getLogger("andiron")
 Names = Annotated[Sequence[str], Field(min_length=1)]
 Text = Annotated[str, Field(min_length=1)]
 
@@ -106,6 +109,8 @@ def csv(
         kept=columns_of(split), reading=reading, missing=missing, max_bad_lines=max_bad_lines,
         has_number_targets=kind == "regression",
     )  # fmt: skip
+    if features is None:
+        _warn_of_counters(table)
     splits = table_splits.of_columns(
         table,
         targets,
@@ -126,6 +131,18 @@ def csv(
     return splits.then(lambda made: with_files(made, targets, test, valid_sets, options))
 
 
+def _warn_of_counters(table: Columns) -> None:
+    """Names columns of whole numbers that increase with each row."""
+    for name in (name for name, kind in table.kinds.items() if kind == "number"):
+        values = table.column(name)
+        is_rising = len(values) > 1 and values.is_sorted() and (np.diff(values) > 0).all()
+        if is_rising and (values % 1 == 0).all():
+            log.warning(
+                "%s: column %r increases with each row, and is a feature; if it numbers the rows, "
+                "set 'data.exclude=[\"%s\"]'", table.source, name, name,
+            )  # fmt: skip
+
+
 def with_files(
     splits: Splits, targets: Sequence[str], test: Any, sets: Any, options: Mapping[str, object]
 ) -> Splits:
@@ -139,6 +156,7 @@ def with_files(
     def read_set(path: str, kept: Sequence[str] = ()) -> tuple[Dataset, str]:
         table = read_as(Path(path), splits.facts, targets, options, kept)
         rows = table_splits.further_set(table, targets, splits.facts)
+        table_splits.warn_of_shared(splits.train, rows, table.source)
         for values in table.kept.values():
             division.check_apart({"data.path": division.values, path: values})
         return rows, fingerprint.of_file(Path(path))

@@ -9,6 +9,7 @@ import csv as csv_format
 import io
 import itertools
 import re
+import shlex
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, MutableSequence
 from contextlib import suppress
@@ -19,11 +20,13 @@ from typing import BinaryIO, cast
 import polars
 
 from andiron import errors
+from andiron.data.on_disk.category_names import parsed
 from andiron.data.on_disk.columns import Request
 from andiron.data.on_disk.table_files import File, Table, chosen, in_groups
 
 CHUNK_BYTES = 2**24  # read at a time
 DELIMITERS = (",", ";", "\t", "|", " ")
+MOST_TITLE_LINES = 10  # with the header
 NO_TEXT = re.compile("[\0\udc80-\udcff]")  # NUL, or a byte that is not UTF-8
 
 
@@ -147,11 +150,17 @@ def _normalised(
 
 
 def _delimiter(path: Path, file: File, wanted: set[str]) -> tuple[str, list[str]]:
-    """The delimiter that gives the names `wanted`, or most names, and the first row."""
-    first = dict.fromkeys(DELIMITERS, list[str]())
+    """The delimiter that gives the names `wanted`, or most names, and the first row.
+
+    Raises: DataError naming the line with these names if it is a later one, as below a title.
+    """
+    first, named = dict.fromkeys(DELIMITERS, list[str]()), set[int]()
     for delimiter in DELIMITERS:
         with suppress(errors.DataError):  # quotes are misplaced by another delimiter
-            _, first[delimiter] = next(rows(path, file, delimiter), (0, []))
+            for line, row in itertools.islice(rows(path, file, delimiter), MOST_TITLE_LINES):
+                first[delimiter] = first[delimiter] or row
+                if wanted <= {*row} and {*map(parsed, row)} == {None}:  # no numbers: names
+                    named.add(line)
 
     def fit(delimiter: str) -> tuple[bool, bool, int]:
         names = first[delimiter]
@@ -162,4 +171,10 @@ def _delimiter(path: Path, file: File, wanted: set[str]) -> tuple[str, list[str]
         next(rows(path, file, best), None)  # says why it cannot be read
         why = "is empty; its first line should have the names of the columns"
         raise errors.DataError(f"{path}: {why}")
+    if len(named) == 1 and not wanted <= {*first[best]}:  # the value of a cell repeats
+        line = max(named)
+        raise errors.DataError(
+            f"{path}, line {line}: has the names of the columns, which should be in line 1; leave "
+            f"out the lines above: tail -n +{line} {shlex.quote(str(path))} > table.csv"
+        )
     return best, first[best]

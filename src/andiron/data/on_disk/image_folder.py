@@ -84,6 +84,7 @@ def image_folder(
         return further.dataset.subset(further.tree.indices[""]), further.checksum
 
     whole = read(image_tree.find(Path(path).absolute()))
+    _warn_of_copies(whole.tree)
     names = [*whole.tree.class_names]
     facts: dict[str, Any] = {"input_shape": (channels, size, size), "num_classes": len(names)}
     facts |= {"class_names": names} | ({"resizing": resizing} if resizing else {})
@@ -152,6 +153,20 @@ def _check_number(images: ImageFolderDataset, unreadable: Mapping[str, str], mos
             f"data.max_unreadable={len(unreadable)}"
         )
     log.warning("%s, and are skipped:\n%s", problem, readable.printable(listed))
+
+
+def _warn_of_copies(tree: image_tree.ImageTree) -> None:
+    """Warns of held-out images that are training images too; of many, looks at 32 first."""
+    training, *others = ([tree.root / tree.names[row] for row in rows.tolist()]
+                         for rows in tree.indices.values())  # fmt: skip
+    for part, images in zip([*tree.indices][1:], others):
+        if fingerprint.copies(images[:: -(-len(images) // 32)], training):
+            copies = fingerprint.copies(images, training)
+            log.warning(
+                "%s: %d of %d images are also in training, such as %s: a result on them tells "
+                "nothing of new ones; remove them", tree.root / part, len(copies), len(images),
+                readable.printable(copies[0].name),
+            )  # fmt: skip
 
 
 def divided(

@@ -144,6 +144,8 @@ def parts_below(root: Path) -> dict[str, str]:
 def _by_class(root: Path, folder: Path, ignored: list[str]) -> tuple[ImagesOf, image_labels.Cells]:
     """The images of each class: in a folder each, or as a table of labels says, with its cells."""
     folders = _folders(folder)
+    if len(folders) == 1 and part_of(folders[0]) == part_of(folder.name) is not None:
+        return _by_class(root, folder / folders[0], ignored)  # seg_train/seg_train/<class>
     if len(folders) < 2 and (table := image_labels.table_in(folder)):
         images = [*files_in(root, folder, ignored)]
         ignored[:] = {*ignored} - {table.relative_to(root).as_posix()}
@@ -154,6 +156,7 @@ def _by_class(root: Path, folder: Path, ignored: list[str]) -> tuple[ImagesOf, i
             f"{folder / 'cat' / '1.png'}, or a table of their names and labels beside them: "
             f"{image_labels.EXAMPLE}; move the folder of a part without labels away"
         )
+    _warn_of_parts(folder, folders)
     images_of = {name: sorted(files_in(root, folder / name, ignored)) for name in folders}
     for name, paths in images_of.items():
         if not paths:
@@ -162,6 +165,16 @@ def _by_class(root: Path, folder: Path, ignored: list[str]) -> tuple[ImagesOf, i
                 "or remove it"
             )
     return images_of, {}
+
+
+def _warn_of_parts(folder: Path, classes: Sequence[str]) -> None:
+    """Warns of classes that hold the same folders, as parts of a data set would."""
+    inner = [_folders(folder / name) for name in classes]
+    if any(len(names) > 1 and inner.count(names) > 1 for names in inner):
+        log.warning(
+            "%s: several folders hold the same folders, and are read as classes; if they are parts "
+            "of the data, name them train, valid and test", folder,
+        )  # fmt: skip
 
 
 def _tree(root: Path, folders: Mapping[str, str], known: Sequence[str] = ()) -> ImageTree:

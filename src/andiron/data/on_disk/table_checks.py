@@ -18,6 +18,11 @@ from andiron.data.on_disk.columns import Columns, Kind, Request
 from andiron.data.on_disk.table_files import Table
 
 MOST_SHOWN = 5  # bad rows
+MOST_LOOKED_AT = 1000  # texts of a column, to see dates
+COMMA = (
+    """set "data.decimal=','" if 1,5 is a fraction, with "data.thousands='.'" for 1.234,5, or """
+    """"data.thousands=','" if 1,234 is over a thousand"""
+)
 log = logging.getLogger("andiron")
 
 
@@ -29,7 +34,7 @@ def checked(source: str, table: Table, request: Request) -> Columns:
     """
     size = len(table.lines)
     kinds, values, kept_texts, odd = _typed(table, request)
-    _report_kinds(source, kinds, request)
+    _report_kinds(source, kinds, values, request)
     dropped = odd.filter("is_dropped")["row"].unique()
     bad = odd.filter(~odd["row"].is_in(dropped.implode())).sort("row", maintain_order=True)
     kept = np.delete(np.arange(size), [*dropped, *bad["row"]])
@@ -102,8 +107,10 @@ def _typed(table: Table, request: Request) -> tuple[Any, ...]:
     return kinds, values, kept_texts, polars.concat(problems)
 
 
-def _report_kinds(source: str, kinds: Mapping[str, Kind], request: Request) -> None:
-    """Logs the columns that are not numbers.
+def _report_kinds(
+    source: str, kinds: Mapping[str, Kind], values: Mapping[str, polars.Series], request: Request
+) -> None:
+    """Logs the columns that are not numbers, and those that should be read as dates.
 
     Raises: DataError for a date format that no column has.
     """
@@ -116,6 +123,16 @@ def _report_kinds(source: str, kinds: Mapping[str, Kind], request: Request) -> N
     for kind, what in (("text", "categories"), ("date", "dates")):
         if names := [name for name in kinds if kinds[name] == kind]:
             log.info("%s: columns read as %s: %s", source, what, ", ".join(names))
+    for name in kinds.keys() - request.reading.kinds.keys():
+        if kinds[name] != "text":
+            continue
+        some = values[name].drop_nulls().head(MOST_LOOKED_AT)
+        dates = [*filter(column_values.LIKE_DATE.fullmatch, some)]
+        if 2 * len(dates) > len(some):  # a sum may stand below them
+            log.warning(
+                "%s: column %r looks like dates, and is read as categories; set data.date_format, "
+                "such as '%%d.%%m.%%Y' or '%%b %%d %%Y'", source, name,
+            )  # fmt: skip
 
 
 def _refusal(
@@ -133,7 +150,7 @@ def _refusal(
             fault = f"has no value ({text!r})" if text else "has no value"
         faults[table.lines[row]] = f", column {name!r}: {fault}"
     shown = [f"{table.unit} {line}{faults[line]}" for line in sorted(faults)[:MOST_SHOWN]]
-    number, remedy = len(first) + len(table.bad), _remedy(bad, request)
+    number, remedy = len(first) + len(table.bad), _remedy(bad, request, number_valid)
     if number_valid and number > request.max_bad_lines and not request.is_partial:
         remedy = f"{remedy}, or skip them with data.max_bad_lines={number}"
     if number == 1:
@@ -144,23 +161,29 @@ def _refusal(
     return f"{where}{number} {table.unit}s cannot be used:\n{lines}{more}{remedy}"
 
 
-def _remedy(bad: polars.DataFrame, request: Request) -> str:
+def _remedy(bad: polars.DataFrame, request: Request, number_valid: int) -> str:
     """The remedies for these values, as the end of a message."""
     remedies = ["correct or remove them"]
     if request.is_partial:
         return remedies[0]
     reading = request.reading
     if "," not in (reading.decimal, reading.thousands) and bad["text"].str.contains(r"\d,\d").any():
-        remedies.append("set data.decimal or data.thousands")
+        remedies.append(COMMA)
     is_feature, is_gap = ~bad["column"].is_in(request.required), bad["is_missing"]
     features = bad["column"].filter(is_feature).unique(maintain_order=True)
-    wrong = bad["column"].filter(is_feature & ~is_gap).unique(maintain_order=True)
+    misread = bad.filter(is_feature & ~is_gap)
+    wrong = misread["column"].unique(maintain_order=True)
+    is_repeated = misread["text"].is_duplicated()
+    words = misread["text"].filter(is_repeated).unique(maintain_order=True)
     if len(features) and request.features is None:
         remedies.append(f"leave out columns ({_argument('exclude', request.exclude, features)})")
     if is_gap.any():
         remedies.append("set data.missing=median or data.missing=drop")
     if len(wrong):
         remedies.append(f"read text ({_argument('categories', reading.kinds, wrong)})")
+    if len(words) and len(misread) < number_valid and not words.str.contains(r"\d").any():
+        known = map(str, reading.missing_values or ())
+        remedies.append(f"take such texts as missing ({_argument('missing_values', known, words)})")
     return ", or ".join(remedies)
 
 

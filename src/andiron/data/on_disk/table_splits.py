@@ -26,6 +26,7 @@ from andiron.ranges import Validation
 Facts = Mapping[str, Any]
 # the encoding, the batcher, and a data set of rows with their targets and weights
 Prepared = tuple[TableEncoding, ArrayBatcher, Callable[..., Dataset]]
+MOST_SHARED = 0.01  # of the rows of another set, beyond those that repeat in the training set
 OFFSET = "target_offset"  # subtracted in float64 from targets that vary little around it
 log = logging.getLogger("andiron")
 
@@ -108,6 +109,26 @@ def further_set(table: Columns, targets: Sequence[str], facts: Facts) -> ArrayDa
     numbers -= torch.tensor(facts.get(OFFSET, 0.0), dtype=torch.float64)
     standardisation.check(numbers, targets, source=table.source)
     return ArrayDataset(inputs, numbers.float(), None, names)
+
+
+def warn_of_shared(train: Dataset, other: Dataset, source: str) -> None:
+    """Logs how many rows of `other` are training rows, unless these repeat as much by themselves.
+    """
+    import polars  # takes 0.2 s
+
+    def hashes(rows: Dataset) -> polars.Series:
+        chunks = map(rows.__getitems__, torch.split(torch.arange(len(rows)), CHUNK_ROWS))
+        pairs = ([raw.inputs, raw.targets.view(len(raw.targets), -1).float()] for raw in chunks)
+        hashed = [polars.from_numpy(torch.cat(pair, 1).numpy()).hash_rows() for pair in pairs]
+        return polars.concat(hashed)
+
+    known = hashes(train)
+    shared = int(hashes(other).is_in(known.implode()).sum())
+    if shared / len(other) > int(known.is_duplicated().sum()) / len(known) + MOST_SHARED:
+        log.warning(
+            "%s: %d of %d rows are training rows too: what is measured on them says little of "
+            "new data", source, shared, len(other),
+        )  # fmt: skip
 
 
 def in_memory(table: Columns, rows: Tensor, **learned: Any) -> Prepared:

@@ -1,6 +1,8 @@
-"""The checksum that identifies a version of the data in a run's record."""
+"""The checksum that identifies a version of the data in a run's record, and copies among files."""
 
+import functools
 import hashlib
+from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -36,3 +38,13 @@ def of_file(path: Path) -> str:
         raise errors.DataError(
             f"{path}: cannot be read ({files.reason(error)}); name a file with data.path"
         ) from error
+
+
+def copies(paths: Iterable[Path], training: Iterable[Path]) -> list[Path]:
+    """The `paths` that have the content of a file in `training`; only equal sizes are read."""
+    of_size = defaultdict(list)
+    for path in training:
+        of_size[path.stat().st_size].append(path)
+    checksum = functools.cache(of_file)
+    of_equal = ((path, of_size.get(path.stat().st_size, ())) for path in paths)
+    return [path for path, equal in of_equal if equal and checksum(path) in map(checksum, equal)]

@@ -18,7 +18,7 @@ from torch import nn
 from andiron import errors
 from andiron.data import DataLoader, DataLoaderBuilder, ImageBatcher, Splits
 from andiron.data.composed.derived_splits import few
-from andiron.data.loading import worker_limits
+from andiron.data.loading import host_memory, worker_limits
 from andiron.disk import guarded_folders
 from andiron.distributed import World
 from andiron.optim import GroupedOptimizer
@@ -95,6 +95,7 @@ def build(
         weights = world.decided(partial(start_from.weights_of, config, trusted))
         components = world.after_first(partial(_built, config, size_limit, weights, world))
     _check_same(components.splits, world)
+    host_memory.map_once([loader.dataset for loader in components.loaders], world)
     return components
 
 
