@@ -3,10 +3,10 @@
 >>> State.TIMED_OUT.is_failure, State.PRUNED.is_failure, f"{State.TIMED_OUT}"
 (True, False, 'timed out')
 
-`shell/run/status.py` sets the state of a run, `wings/sweep/scheduling.py` that of a job
-(`_ended_jobs` decides whether it is tried again); `wings/sweep/ledger.py` and
-`wings/runs/run_reader.py` find missing, killed and damaged runs. Hydra gets it in
-`_job_return` of `wings/sweep/launching.py`, a search in `job_ended` of `searching.py` in the lab.
+`shell/run/status.py` sets the state of a run, `wings/sweep/scheduling.py` that of a job;
+`wings/sweep/ledger.py` and `wings/runs/run_reader.py` find missing, killed and damaged runs. Hydra
+gets it in `_job_return` of `wings/sweep/launching.py`, a search in `job_ended` of `searching.py` in
+the lab.
 """
 
 from enum import StrEnum
@@ -22,7 +22,7 @@ class State(StrEnum):
     FAILED = "failed"
     KILLED = "killed"
     TIMED_OUT = "timed out"
-    DIVERGED = "diverged"  # non-finite: a retry would fail too
+    DIVERGED = "diverged"  # non-finite
     PRUNED = "pruned"  # stopped by a search or a race, because others were better
     MISSING = "missing"  # was done, but its results are gone
     DAMAGED = "damaged"
@@ -31,11 +31,6 @@ class State(StrEnum):
     def is_bad_trial(self) -> bool:
         """Whether a job ended without a result, which is no failure of its sweep."""
         return self in (State.DIVERGED, State.PRUNED)
-
-    @property
-    def is_final(self) -> bool:
-        """Whether a retry of the job could not end better."""
-        return self.is_bad_trial or self in (State.DONE, State.PAUSED, State.INTERRUPTED)
 
     @property
     def is_failure(self) -> bool:

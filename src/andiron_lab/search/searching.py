@@ -16,7 +16,7 @@ from andiron.wings.sweep import launching, ledger, objectives, sweep_folder
 from andiron.wings.sweep.launching import HydraSweep
 from andiron.wings.sweep.ledger import Job, Ledger
 from andiron.wings.sweep.scheduling import JobSource, RunningJob
-from andiron.wings.sweep.sweep_screen import SweepScreen
+from andiron.wings.sweep.job_lines import JobLines
 from andiron_lab.search import optuna_package
 from andiron_lab.search.search_options import SearchOptions
 
@@ -91,9 +91,9 @@ def _run_in_processes(
     book.add("sweep", command=sys.argv, objective=metric)
     launcher.announce(f"{study.left} trials")
     place = launching.as_typed(known.folder)
-    view = SweepScreen([], metric, place, shared=study.shared, proposed=study.left)
-    proposals = Proposals(study, book, known, launcher.threads, view)
-    return launcher.failures(launcher.run(book, proposals, view).values())
+    lines = JobLines([], metric, place, shared=study.shared, proposed=study.left)
+    proposals = Proposals(study, book, known, launcher.threads, lines)
+    return launcher.failures(launcher.run(book, proposals, lines.job_ended).values())
 
 
 @dataclass
@@ -104,7 +104,7 @@ class Proposals(JobSource):
     book: Ledger
     known: ledger.Sweep
     threads: str | None
-    view: SweepScreen
+    lines: JobLines
     _trials: dict[str, list[object]] = field(default_factory=dict)  # running, by job identity
     _sizes: dict[str, int] = field(default_factory=dict)  # of metrics.jsonl when last read
 
@@ -116,7 +116,7 @@ class Proposals(JobSource):
             is_running = job.identity in self._trials
             self._trials.setdefault(job.identity, []).append(trial)
             if self.known.current(job).status == State.DONE:
-                self.view.job_ended(job, retried=False)
+                self.lines.job_ended(job)
                 self.job_ended(job)
             elif not is_running:
                 if job.identity not in self.known.jobs:

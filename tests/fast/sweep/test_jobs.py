@@ -40,11 +40,11 @@ def checked(**given):
 
 
 def test_valid_limits_are_kept():
-    assert checked(jobs=2, job_minutes=60) == Limits(2, 0, 60, 30)
+    assert checked(jobs=2, job_minutes=60) == Limits(2, 60, 30)
 
 
 def test_all_invalid_limits_are_reported_together():
-    wrong = {"jobs": 0, "retries": -1, "job_minutes": 0, "grace_seconds": None}
+    wrong = {"jobs": 0, "job_minutes": 0, "grace_seconds": None}
     with pytest.raises(errors.ConfigError) as refused:
         checked(**wrong)
     assert [problem.partition("=")[0] for problem in refused.value.problems] == [
@@ -93,7 +93,7 @@ def test_threads_are_shared_out_unless_the_user_chose_them(monkeypatch):
         (["-m", "seed=1,2", "jobs=2", "jobs=3"], {}, []),
         (["-m", "seed=1,2", "jobs=2", "hydra/launcher=basic"], {}, []),
         (["-m", "seed=1,2", "jobs=2", "hydra.launcher.jobs=1"], {}, []),
-        (["-m", "seed=1,2", "jobs=2", "hydra.launcher.retries=1"], {}, ["2"]),
+        (["-m", "seed=1,2", "jobs=2", "hydra.launcher.job_minutes=1"], {}, ["2"]),
         (["-m", "seed=1,2", "jobs=2", "--config-dir", "mine"], {}, []),
         (["seed=1", "jobs=2"], {}, []),
         (["--help"], {shares.THREADS: "5"}, []),

@@ -1,4 +1,4 @@
-"""Jobs side by side without processes: which are retried, and how a second Ctrl-C ends them."""
+"""Jobs side by side without processes: how they end, and how a second Ctrl-C ends them."""
 
 import os
 import signal
@@ -10,10 +10,10 @@ from andiron import errors
 from andiron.interrupter import Interrupter
 from andiron.plain.states import State
 from andiron.wings.sweep import ledger, scheduling
+from andiron.wings.sweep.job_lines import JobLines
 from andiron.wings.sweep.job_process import JobProcess
 from andiron.wings.sweep.ledger import Job, Ledger
 from andiron.wings.sweep.scheduling import FixedJobs, JobScheduler, Limits
-from andiron.wings.sweep.sweep_screen import SweepScreen
 
 
 class Attempt(JobProcess):
@@ -35,60 +35,43 @@ class Attempt(JobProcess):
         self.code = -signal.SIGKILL
 
 
-class Quiet:
-    """A view that shows nothing; every update calls the next of `actions`."""
-
-    def __init__(self, *actions):
-        self.actions = list(actions)
-        self.ends = []
-
-    def update(self, running):
-        if self.actions:
-            self.actions.pop(0)()
-
-    def job_ended(self, job, retried):
-        self.ends.append((job.status, retried))
-
-
-def run(folder, attempts, view, interrupter=None, **limits):
-    """The job as the ledger has it, after these attempts."""
-    job, waiting = Job("a", 0, ("lr=1",)), list(attempts)
+def run(folder, attempt, interrupter=None, source=FixedJobs):
+    """The job as the ledger has it, after its only attempt."""
+    job, shown = Job("a", 0, ("lr=1",)), []
     book = Ledger(folder)
     book.add("job", job=job.identity, number=0, overrides=job.overrides)
-    scheduler = JobScheduler(lambda *_: waiting.pop(0), Limits(**limits), book, folder, view)
-    scheduler.run(FixedJobs([job]), interrupter or Interrupter())
+    scheduler = JobScheduler(lambda *_: attempt, Limits(), book, folder, shown.append)
+    scheduler.run(source([job]), interrupter or Interrupter())
     book.close()
+    assert [job.status for job in shown] == [ledger.read(folder).jobs["a"].status]
     return ledger.read(folder).jobs["a"]
 
 
 @pytest.mark.parametrize(
-    ("code", "retries", "ends", "starts"),
-    {
-        "none": (1, 0, [("failed", False)], 1),
-        "one": (1, 1, [("failed", True), ("done", False)], 2),
-        "killed": (-9, 1, [("killed", True), ("done", False)], 2),
-        "a wrong configuration": (2, 1, [("failed", False)], 1),
-    }.values(),
+    ("code", "replies", "status"),
+    [(0, {"objective": 1.0}, "done"), (1, {}, "failed"), (2, {}, "failed"), (-9, {}, "killed")],
 )
-def test_a_failed_job_is_retried_unless_its_configuration_is_wrong(
-    code, retries, ends, starts, tmp_path
-):
-    view = Quiet()
-
-    job = run(tmp_path, [Attempt(code), Attempt(0, {"objective": 1.0})], view, retries=retries)
-
-    assert view.ends == ends
-    assert (job.status, job.starts) == (ends[-1][0], starts)
+def test_a_job_ends_as_its_process_does(code, replies, status, tmp_path):
+    job = run(tmp_path, Attempt(code, replies))
+    assert (job.status, job.starts) == (status, 1)
 
 
 def test_a_second_ctrl_c_kills_a_job_that_ignores_it(tmp_path, monkeypatch):
     monkeypatch.setattr(scheduling, "SECONDS_TO_EXIT", 0.01)
     interrupter, stubborn = Interrupter(), Attempt(None)
-    view = Quiet(
-        lambda: interrupter.stop("SIGINT"), lambda: None, lambda: interrupter.cleanups[0]()
-    )
 
-    job = run(tmp_path, [stubborn, Attempt(0)], view, interrupter, retries=1)
+    class Stopped(FixedJobs):
+        def is_pruned(self, running):  # asked at each look at a running job
+            interrupter.stop("SIGINT")
+            return False
+
+    def send(number):
+        if stubborn.sent.append(number) is None and stubborn.sent == [signal.SIGINT]:
+            interrupter.cleanups[0]()  # the second Ctrl-C
+        return True
+
+    monkeypatch.setattr(stubborn, "send", send)
+    job = run(tmp_path, stubborn, interrupter, Stopped)
 
     assert stubborn.sent[:2] == [signal.SIGINT, signal.SIGINT] and set(stubborn.sent[2:]) == {0}
     assert (job.status, job.starts) == ("killed", 1)
@@ -111,7 +94,7 @@ def test_an_error_of_the_source_stops_running_jobs_before_it_is_raised(tmp_path)
     for job in jobs:
         book.add("job", job=job.identity, number=job.number, overrides=[])
     limits = Limits(jobs=2)
-    scheduler = JobScheduler(lambda *_: waiting.pop(0), limits, book, tmp_path, Quiet())
+    scheduler = JobScheduler(lambda *_: waiting.pop(0), limits, book, tmp_path, lambda job: None)
 
     with pytest.raises(errors.SweepError, match="^a could not be written$"):
         scheduler.run(Full(jobs), Interrupter())
@@ -124,11 +107,11 @@ def test_an_error_of_the_source_stops_running_jobs_before_it_is_raised(tmp_path)
 
 def test_a_pruned_job_that_a_race_trains_again_is_counted_once(capsys):
     jobs = [Job("a", 0, ("lr=1",), status=State.PRUNED), Job("b", 1, ("lr=2",))]
-    screen = SweepScreen(jobs, "valid/loss", "race")
+    lines = JobLines(jobs, "valid/loss", "race")
 
     for status in (State.PAUSED, State.DONE):
         for job in jobs:
-            screen.job_ended(replace(job, status=status), retried=False)
+            lines.job_ended(replace(job, status=status))
 
     counts = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert counts == ["[1/2]", "[2/2]", "[2/2]", "[2/2]"]

@@ -79,4 +79,4 @@ SWEEP = {
     }, "race"),
     "additionalProperties": True,
 }  # fmt: skip
-TRAIN = [POINT, closed({"job": closed({**JOB, "retried": FLAG})}), SWEEP, RUN]
+TRAIN = [POINT, closed({"job": closed(JOB)}), SWEEP, RUN]

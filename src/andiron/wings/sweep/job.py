@@ -3,12 +3,13 @@
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from hydra import version
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.utils import JobReturn, JobRuntime, run_job, setup_globals
 from hydra.types import HydraContext
@@ -27,7 +28,7 @@ from andiron.shell.config.trust import Trust
 from andiron.shell.run import resume_policy, run_record, status
 from andiron.shell.run.log_file import is_held
 from andiron.shell.training import train_run
-from andiron.wings.sweep import plain_jobs, sweep_folder
+from andiron.wings.sweep import sweep_folder
 from andiron.wings.sweep.ledger import Job
 
 SECONDS_FOR_LOCK = 90  # a job of a killed sweep may still be saving the state of its run
@@ -80,6 +81,17 @@ def _report_failure(error: BaseException, reply: Reply) -> int:
     return signals.EXIT_FAILED
 
 
+def composed(sweep: DictConfig, overrides: Sequence[str], loader: ConfigLoader) -> DictConfig:
+    """The job of a sweep with these overrides, as Hydra composes it.
+
+    Raises: ConfigError if it cannot be composed.
+    """
+    try:
+        return loader.load_sweep_config(sweep, list(overrides))
+    except Exception as error:  # Hydra raises even AssertionError and TypeError
+        raise errors.ConfigError([str(error)]) from error
+
+
 def _composed(request: Request) -> DictConfig:
     """The job as Hydra composes and numbers it, in a process that Hydra has not set up yet."""
     version.setbase("1.3")
@@ -87,7 +99,7 @@ def _composed(request: Request) -> DictConfig:
     GlobalHydra.set_instance(request.hydra)  # a fork is checked by more compositions
     composition.register_resolvers()
     loader = request.hydra_context.config_loader
-    config = plain_jobs.composed(request.sweep, request.job.arguments, loader)
+    config = composed(request.sweep, request.job.arguments, loader)
     JobRuntime.instance().set("name", config.hydra.job.name)
     with open_dict(config):
         config.hydra.job.id = config.hydra.job.num = request.job.number

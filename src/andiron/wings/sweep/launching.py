@@ -23,12 +23,12 @@ from andiron.shell.cli import answers
 from andiron.shell.config import arguments as command_arguments, composition, violations
 from andiron.shell.training import train_run
 from andiron.wings.runs import run_list
-from andiron.wings.sweep import ledger, objectives, plain_jobs, shares, sweep_folder, sweep_results
-from andiron.wings.sweep.job import Request, run_request
+from andiron.wings.sweep import ledger, objectives, shares, sweep_folder, sweep_results
+from andiron.wings.sweep.job import Request, composed, run_request
 from andiron.wings.sweep.job_process import JobProcess, start_clean_process
+from andiron.wings.sweep.job_lines import JobLines
 from andiron.wings.sweep.ledger import Job, Ledger, Sweep
 from andiron.wings.sweep.scheduling import FixedJobs, JobScheduler, JobSource, Limits
-from andiron.wings.sweep.sweep_screen import SweepScreen
 
 MOST_GROUPS = 20  # rows of the final table
 MakeSource = Callable[[Iterable[Job]], JobSource]
@@ -88,8 +88,8 @@ class Launcher:
             self.announce(f"{len(unique)} jobs" if len(unique) != 1 else "1 job")
             if done := sum(job.status == State.DONE for job in unique):
                 print(f"{done} of {len(unique)} jobs are done already", flush=True)
-            view = SweepScreen(unique, self.metric, as_typed(self.folder))
-            by_identity |= self.run(book, make_source(unique), view)
+            lines = JobLines(unique, self.metric, as_typed(self.folder))
+            by_identity |= self.run(book, make_source(unique), lines.job_ended)
         return [by_identity[job.identity] for job in jobs]
 
     def _check_first_and_last(self, overrides: Sequence[Sequence[str]]) -> None:
@@ -101,7 +101,7 @@ class Launcher:
     def _problems(self, overrides: Sequence[str]) -> Sequence[str]:
         """The problems of the job with these overrides."""
         try:
-            job = plain_jobs.composed(self.config, overrides, self.context.config_loader)
+            job = composed(self.config, overrides, self.context.config_loader)
             composition.checked_job(job, self.check)
         except errors.ConfigError as error:
             return error.problems
@@ -131,8 +131,8 @@ class Launcher:
         line = f"{number}, {self.limits.jobs} at a time, in {as_typed(self.folder)}"
         print(readable.printable(line), flush=True)
 
-    def run(self, book: Ledger, source: JobSource, view: SweepScreen) -> dict[str, Job]:
-        """Runs the jobs of `source`; returns those that ended, by identity.
+    def run(self, book: Ledger, source: JobSource, show: Callable[[Job], None]) -> dict[str, Job]:
+        """Runs the jobs of `source`, shows those that end; returns them by identity.
 
         At the end, also of an interrupted sweep, compares the jobs if one is done.
         Raises: Interrupted once running jobs have saved their state; SweepError if the results
@@ -141,8 +141,8 @@ class Launcher:
         interrupter = self.training.signals.interrupter
         gc.enable()  # each job leaves a configuration of 1 MB as garbage
         try:
-            with view, interrupter.held_back():
-                scheduler = JobScheduler(self._start, self.limits, book, self.folder, view)
+            with interrupter.held_back():
+                scheduler = JobScheduler(self._start, self.limits, book, self.folder, show)
                 ended = scheduler.run(source, interrupter)
         except errors.Interrupted as error:
             jobs = ledger.read(self.folder).jobs.values()

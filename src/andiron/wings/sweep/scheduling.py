@@ -2,8 +2,8 @@
 
 import signal
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -13,7 +13,7 @@ from andiron import errors
 from andiron.interrupter import Interrupter
 from andiron.plain import readable
 from andiron.plain.states import State
-from andiron.ranges import Count, Index, Positive
+from andiron.ranges import Count, Positive
 from andiron.run_folder import RunFolder
 from andiron.wings.sweep import ledger
 from andiron.wings.sweep.job_process import JobProcess
@@ -21,7 +21,6 @@ from andiron.wings.sweep.ledger import Job, Ledger
 
 SECONDS_BETWEEN_LOOKS = 0.2
 SECONDS_TO_EXIT = 1.0  # for a job, after a second Ctrl-C
-EXIT_USAGE = 2  # an invalid configuration: never retried
 SIGNALLED = 128  # exit codes above it name a signal
 
 
@@ -30,7 +29,6 @@ class Limits:
     """Limits of a sweep's jobs; conf/hydra/launcher/andiron.yaml describes each."""
 
     jobs: Count = 1
-    retries: Index = 0
     job_minutes: Positive | None = None
     grace_seconds: Positive = 30
 
@@ -59,15 +57,6 @@ class RunningJob:
 
 
 @runtime_checkable
-class SweepView(Protocol):
-    """Shows the progress of a sweep to the user."""
-
-    def update(self, running: Sequence[RunningJob]) -> None: ...
-
-    def job_ended(self, job: Job, retried: bool) -> None: ...
-
-
-@runtime_checkable
 class JobSource(Protocol):
     """Supplies jobs, and is notified when each ends."""
 
@@ -79,7 +68,7 @@ class JobSource(Protocol):
         return False
 
     def job_ended(self, job: Job) -> None:
-        """Handles a job that ended and is not retried."""
+        """Handles a job that ended."""
 
     def result(self) -> dict[str, Any]:
         """Fields of the sweep's answer beside its jobs; by default none."""
@@ -102,16 +91,17 @@ Start = Callable[[Job, int], JobProcess]  # job, place
 
 @dataclass
 class JobScheduler:
-    """Runs jobs side by side; records every event in `book`. `folder` is the sweep's folder."""
+    """Runs jobs side by side; records every event in `book`, and calls `show` with ended jobs.
+
+    `folder` is the sweep's folder.
+    """
 
     start: Start
     limits: Limits
     book: Ledger
     folder: Path
-    view: SweepView
+    show: Callable[[Job], None]
     _running: list[RunningJob] = field(default_factory=list)
-    _to_retry: deque[Job] = field(default_factory=deque)
-    _failures: Counter[str] = field(default_factory=Counter)  # by job identity
 
     def run(self, source: JobSource, interrupter: Interrupter) -> dict[str, Job]:
         """The jobs that ended, by identity.
@@ -124,8 +114,7 @@ class JobScheduler:
         while True:
             try:
                 while not interrupter.asked and len(self._running) < self.limits.jobs:
-                    job = self._to_retry.popleft() if self._to_retry else source.next()
-                    if job is None:
+                    if (job := source.next()) is None:
                         break
                     if settled := self._started_or_settled(job):
                         ended[job.identity] = settled
@@ -135,7 +124,6 @@ class JobScheduler:
                 for job in self._ended_jobs(source, interrupter.asked):
                     ended[job.identity] = job
                     source.job_ended(job)
-                self.view.update(self._running)
             except errors.AndironError as error:  # of the source, such as a study on a full disk
                 failed = failed or error
                 interrupter.stop(errors.one_line(error))
@@ -147,7 +135,7 @@ class JobScheduler:
     def _started_or_settled(self, job: Job) -> Job | None:
         """Starts the job; one that its source has pruned is recorded and returned."""
         if job.status == State.PRUNED:
-            self.view.job_ended(job, retried=False)
+            self.show(job)
             seconds = 0 if job.rungs else None
             return self.book.record(
                 job, "ended", status=job.status, reason=job.reason, objective=job.objective,
@@ -165,7 +153,7 @@ class JobScheduler:
     def _ended_jobs(
         self, source: JobSource, asked: errors.Interrupted | None
     ) -> Iterator[Job]:
-        """The jobs that have ended and are not retried; signals those that have to stop."""
+        """The jobs that have ended; signals those that have to stop."""
         for running in list(self._running):
             code = running.process.poll()
             if code is None:
@@ -173,15 +161,8 @@ class JobScheduler:
                 continue
             self._running.remove(running)
             job = self._record_end(running, code)
-            self._failures[job.identity] += 1
-            is_hopeless = code == EXIT_USAGE or (job.status is not None and job.status.is_final)
-            is_left = self._failures[job.identity] <= self.limits.retries
-            is_retried = is_left and not is_hopeless and not asked
-            self.view.job_ended(job, is_retried)
-            if is_retried:
-                self._to_retry.append(job)
-            else:
-                yield job
+            self.show(job)
+            yield job
 
     def _signal(
         self, running: RunningJob, source: JobSource, asked: errors.Interrupted | None
