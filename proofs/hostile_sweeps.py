@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from andiron.run_folder import LEDGER, RunFolder
-from andiron.wings.sweep import ledger, sweep_results
+from andiron.wings.sweep import ledger
 from proofs.hostile_case import (
     GRID_AGAIN, LIST, RACE_AGAIN, SEARCH_AGAIN, SWEEP, SWEEPS_AGAIN, Case, Change, filled, sign,
     socket_at, sparse,
@@ -78,8 +78,6 @@ def _read_ledgers() -> Iterator[Case]:
         "a sparse file": lambda path: sparse(path, 2**40),
     }.items():
         yield _case(f"{LEDGER} is {name}", _sweep(put={LEDGER: change}))
-    file = sweep_results.SUMMARY
-    yield _case(f"{file} is a folder", _sweep(put={file: Path.mkdir}))
 
 
 def _case(name: str, change: Change) -> Case:
@@ -109,7 +107,7 @@ def _sweep(*more: Any, put: dict[str, Callable[[Path], object]] | None = None) -
 
 
 SWEEP_FILES = (
-    "sweep.jsonl", "output", "output/0.txt", "output/2.txt", "multirun.yaml", "summary.csv", "2",
+    "sweep.jsonl", "output", "output/0.txt", "output/2.txt", "multirun.yaml", "2",
 )  # fmt: skip
 SEARCH_FILES = "multirun.yaml", "output"
 FILES: dict[str, Callable[[Path], object]] = {

@@ -18,7 +18,7 @@ PIPE_ALONE = "pipe without a reader"
 CHARACTER, BLOCK = 0o020000, 0o060000  # stat.S_IFCHR and S_IFBLK
 OWN_INPUTS = ("rerun --into", "predict", "import", "png", "export")
 # the names of what some of the commands write
-OUTPUTS = ("multirun.yaml", "summary.csv", "find_lr.json", "find_lr.png")
+OUTPUTS = ("multirun.yaml", "find_lr.json", "find_lr.png")
 
 
 class Kind(NamedTuple):

@@ -26,6 +26,9 @@ MOVED = {f"andiron.metrics.{name}": f"andiron_lab.scores.{name}" for name in SCO
 } | {
     f"andiron.data.{name}": f"andiron_lab.data.{name}.{name}"
     for name in ("digit_pairs", "synthetic")
+} | {
+    f"andiron.writers{module}.MlflowWriter": "andiron_lab.mlflow_writer.MlflowWriter"
+    for module in ("", ".shipped.mlflow")
 }  # fmt: skip
 
 

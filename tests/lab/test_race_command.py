@@ -1,6 +1,5 @@
 """`hydra/sweeper=race` in this process: what it refuses, its result, and more seeds afterwards."""
 
-import csv
 import json
 import re
 import shlex
@@ -73,10 +72,6 @@ def test_the_race_of_the_page_drops_what_is_worse_and_the_grid_completes_it(here
     jobs = {job.number: job for job in ledger.read(folder).jobs.values()}
     pruned = [job for job in jobs.values() if job.status == State.PRUNED]
     assert pruned and all(job.reason.startswith("worse by ") for job in pruned)
-    rows = list(csv.DictReader((folder / "summary.csv").read_text().splitlines()))
-    assert [row["reason"] for row in rows if row["status"] == "pruned"] == [
-        job.reason for job in sorted(pruned, key=lambda job: job.number)
-    ]
 
     again = called(train.main, *race)
 

@@ -1,7 +1,6 @@
-"""One output of a notebook cell, redrawn while a run trains: a bar, a plot and a table."""
+"""One output of a notebook cell, redrawn while a run trains: a bar and a table."""
 
 import base64
-import math
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,12 +17,7 @@ from andiron.render import summary_lines
 from andiron.render.text import TimeLeft
 
 SECONDS_BETWEEN_DRAWINGS = 0.5
-MOST_ROWS = 12  # epochs in the table; the plot shows all
-MOST_POINTS = 400  # of a curve
-WIDTH, HEIGHT, MARGIN = 560, 160, 6  # of the plot within its frame, in pixels
-LEFT, BELOW = 64, 18  # space for the labels of its axes
-COLOURS = ("#1f77b4", "#d95f02", "#2ca02c", "#9467bd")  # legible on white and on black
-Curve = list[tuple[float, float]]  # update, value
+MOST_ROWS = 12  # epochs in the table
 
 
 def is_in_notebook() -> bool:
@@ -34,13 +28,9 @@ def is_in_notebook() -> bool:
 
 
 class Notebook:
-    """Redraws the output of the cell at log points, at most twice a second, and after epochs.
-
-    The plot shows the loss by update: of training at log points, of other splits at each pass.
-    """
+    """Redraws the output of the cell at log points, at most twice a second, and after epochs."""
 
     def __init__(self) -> None:
-        self._curves: dict[str, Curve] = {}
         self._rows: list[dict[str, str]] = []
         self._images: dict[str, Any] = {}  # the latest, by split and metric
         self._handle: Any = None
@@ -59,9 +49,7 @@ class Notebook:
         self._handle = display(HTML(self._page()), display_id=True)
 
     def add(self, point: Point) -> None:
-        """Receives a logged point: a further one of the curve of its loss."""
-        if "loss" in point.values and not (point.split == "train" and point.whole_epoch):
-            self._curves.setdefault(point.split, []).append((point.updates, point.values["loss"]))
+        """Receives a logged point: the pictures of its metrics."""
         self._images |= {f"{point.split} {name}": image for name, image in point.images.items()}
         if time.perf_counter() - self._drawn > SECONDS_BETWEEN_DRAWINGS:
             self._draw()
@@ -106,7 +94,7 @@ class Notebook:
         rows = self._rows[-MOST_ROWS:]
         tables = f'<div style="display:flex;flex-wrap:wrap;gap:24px">{_table(rows)}{results}</div>'
         images = "".join(starmap(_picture, self._images.items()))
-        return f"<p>{bar}</progress> {line}</p>{_plot(self._curves)}{tables}{images}"
+        return f"<p>{bar}</progress> {line}</p>{tables}{images}"
 
 
 def _picture(name: str, pixels: Any) -> str:
@@ -125,51 +113,3 @@ def _table(rows: Sequence[Mapping[str, str]]) -> str:
 
 def _row(tag: str, cells: Iterable[str]) -> str:
     return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
-
-
-def _plot(curves: Mapping[str, Curve]) -> str:
-    """The curves as an SVG picture with a legend, and their ranges at its axes; "" without points.
-    """
-    step = max(map(len, curves.values()), default=0) // MOST_POINTS + 1
-    drawn = {
-        name: [(x, y) for x, y in curve if math.isfinite(y)][::step]
-        for name, curve in curves.items()
-    }
-    points = [point for curve in drawn.values() for point in curve]
-    if not points:
-        return ""
-    updates, values = zip(*points, strict=True)
-    last, low, high = max(updates), min(values), max(values)
-    high = high if high > low else low + 1.0
-
-    def place(x: float, y: float) -> str:
-        across = LEFT + MARGIN + (WIDTH - 2 * MARGIN) * x / max(last, 1)
-        return f"{across:.1f},{MARGIN + (HEIGHT - 2 * MARGIN) * (high - y) / (high - low):.1f}"
-
-    lines, legend = [], []
-    for colour, (name, curve) in zip(COLOURS, drawn.items(), strict=False):
-        path = [place(x, y) for x, y in curve]
-        width, path = (2, path) if len(path) > 1 else (8, path * 2)  # a single point is a dot
-        line = f'points="{" ".join(path)}" stroke="{colour}" stroke-width="{width}"'
-        lines.append(f'<polyline {line} fill="none" stroke-linecap="round"/>')
-        legend.append(f'<span style="color:{colour}">━ {escape(name)} loss</span>')
-    size = f'width="{LEFT + WIDTH}" height="{HEIGHT + BELOW}" style="overflow:visible"'
-    svg = f"<svg {size}>{''.join(lines)}{_axes(low, high, last)}</svg>"
-    return f"<p>{' &ensp;'.join(legend)}</p>{svg}"
-
-
-def _axes(low: float, high: float, last: float) -> str:
-    """The frame of the plot, with the ranges of values and updates."""
-    frame = f'<rect x="{LEFT}" width="{WIDTH}" height="{HEIGHT}" fill="none" stroke="gray"/>'
-    labels = (
-        _label(LEFT - 6, 12, number(high)),
-        _label(LEFT - 6, HEIGHT - 2, number(low)),
-        _label(LEFT + WIDTH, HEIGHT + 14, f"{last:,.0f} updates"),
-    )
-    return frame + "".join(labels)
-
-
-def _label(x: int, y: int, text: str) -> str:
-    """A text that ends at x, in the colour of the page's text."""
-    look = 'text-anchor="end" font-size="12" fill="currentColor"'
-    return f'<text x="{x}" y="{y}" {look}>{escape(text)}</text>'

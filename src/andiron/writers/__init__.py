@@ -4,7 +4,6 @@ from andiron.protocols import Writer
 from andiron.run_folder import RunFolder
 from andiron.writers.fanout import Writers
 from andiron.writers.shipped.line_writers import CsvWriter, JsonLinesWriter
-from andiron.writers.shipped.mlflow import MlflowWriter
 from andiron.writers.shipped.tensorboard import TensorBoardWriter
 from andiron.writers.shipped.wandb import WandbWriter
 
@@ -18,7 +17,6 @@ def default_writers(folder: RunFolder) -> dict[str, Writer]:
 __all__ = [
     "CsvWriter",
     "JsonLinesWriter",
-    "MlflowWriter",
     "TensorBoardWriter",
     "WandbWriter",
     "Writers",

@@ -11,7 +11,6 @@ from andiron.shell.config import (
     arguments as command_arguments,
     composition,
     diagnosis,
-    misplaced,
     resolution,
     schema,
 )
@@ -46,26 +45,23 @@ def problems(*overrides):
     ("bacth_size=3", "bacth_size: no such option; did you mean 'batch_size'?"),
     ("optimizer.lr=1", "optimizer.lr: no such option; did you mean 'lr'?"),
     ("data.batch_size=8", "data.batch_size: no such option; did you mean 'batch_size'?"),
-    ("learning_rate=1", "learning_rate: no such option; did you mean 'lr'?"),
-    ("ckpt_path=x", "ckpt_path: no such option; did you mean 'resume'?"),
-    ("checkpoint.every_minutes=5",
-     "checkpoint.every_minutes: no such option; did you mean 'checkpoint.every'?"),
     ("dropout=0.5", "dropout: no such option; did you mean 'model.dropout'?"),
-    ("model.wd=1", "model.wd: no such option; did you mean 'optimizer.weight_decay'?"),
+    ("model.weight_decay=1",
+     "model.weight_decay: no such option; did you mean 'optimizer.weight_decay'?"),
     ("name=../else", "name=../else: should be up to 64 of A-Z a-z 0-9 _.+- (the first not .+-)"),
     ("optimizer.beta=3", "optimizer.beta: no such option; did you mean 'betas'?"),
     ("lr=abc", "lr=abc: should be a valid number"),
-    ("lr=[1,", "lr=[1,: cannot be read as option=value: no viable alternative at input '[1,'"),
+    ("lr=[1,", "lr=[1,: cannot be read as option=value: no viable alternative at input '[1,'; "
+     """a text is quoted for Hydra too: 'lr="[1,"'"""),
     ("lr=", "lr=: should be a valid number"),
     ("--lr=0.1", "--lr=0.1: no such flag; options have no dashes: lr=0.1"),
     ("--confg-dir=x", "--confg-dir=x: no such flag; did you mean '--config-dir'?"),
     ("mnist", "mnist: cannot be read as option=value: did you mean data=mnist?"),
     ("nothing", "nothing: cannot be read as option=value: an option is typed as lr=0.1; andiron "
      "help lists the commands"),
-    ("trainer.max_epochs=3", "trainer.max_epochs: no such option; did you mean 'num_epochs'?"),
-    ("model.optimizer.lr=3", "model.optimizer.lr: no such option; did you mean 'lr'?"),
+    ("model.optimizer.lr=3",
+     "model.optimizer: no such option; did you mean 'optimizer'?"),
     ("batch-size=3", "batch-size: no such option; did you mean 'batch_size'?"),
-    ("logger.wandb.project=x", "logger.wandb.project: no such option; did you mean 'writers'?"),
     ("early_stopping.patience=3", "early_stopping.patience=3: should be an object with a "
      "_target_, as early_stopping=... chooses"),
     ("lr=${nothing}", "lr: Interpolation key 'nothing' not found"),
@@ -87,21 +83,6 @@ def test_a_choice_of_another_library_leads_to_the_one_here(group, choice, neares
     assert f"; did you mean {nearest!r}?" in line
 
 
-@pytest.mark.parametrize("arguments", [
-    ("--lr", "0.1"), ("-lr", "0.1"), ("--learning-rate", "0.1"), ("lr", "0.1"),
-    ("learning_rate", "0.1"),
-])  # fmt: skip
-def test_an_option_typed_as_elsewhere_is_shown_as_here(arguments):
-    (line,) = explained(*arguments)
-    assert line.endswith(": lr=0.1")
-
-
-def test_each_name_of_another_codebase_leads_to_an_option():
-    for name in misplaced.OTHER_NAMES:
-        (line,) = explained(f"{name}=3")
-        assert "; did you mean '" in line, name
-
-
 def test_every_mistake_is_reported_at_once():
     arguments = [
         "-m", "optimizer=adamm", "lr=abc", "batch_size=0", "num_epoch=3", "model.widht=1", "seed=[",
@@ -115,7 +96,8 @@ def test_every_mistake_is_reported_at_once():
             "batch_size=0: should be greater than or equal to 1",
             "num_epoch: no such option; did you mean 'num_epochs'?",
             "model.widht: no such option; allowed here: hidden, dropout",
-            "seed=[: cannot be read as option=value: no viable alternative at input '['",
+            "seed=[: cannot be read as option=value: no viable alternative at input '['; "
+            """a text is quoted for Hydra too: 'seed="["'""",
         ]
     )
 
@@ -127,13 +109,6 @@ def test_options_of_an_unknown_choice_are_not_checked():
 
 def test_a_sound_command_line_is_answered_in_hydras_own_words():
     assert explained("lr=0.1", "optimizer=sgd") == ["its own words"]
-
-
-def test_a_file_alone_leads_to_the_command_that_reads_tables(tmp_path):
-    (table := tmp_path / "flowers.csv").touch()
-    (line,) = explained(str(table))
-    assert "a path; data=csv data.path=" in line
-    assert "flowers.csv trains on a table, resume=" in line
 
 
 def test_a_run_folder_alone_leads_to_the_option_that_resumes_it(tmp_path):

@@ -45,7 +45,6 @@ def test_every_way_to_interpolate_counts(overrides):
 
 @pytest.mark.parametrize(("overrides", "line"), [
     (("+batchsize=3",), "batchsize: no such option; did you mean 'batch_size'?"),
-    (("+learning_rate=3",), "learning_rate: no such option; did you mean 'lr'?"),
     (("+batchsize={a: 3, b: ${batchsize.a}}",),  # by itself alone
      "batchsize: no such option; did you mean 'batch_size'?"),
     (("+dropout=0.1", "+variables.dropout=1"),

@@ -1,6 +1,5 @@
 """The output of a notebook's cell: one display that is redrawn."""
 
-import re
 import sys
 import types
 
@@ -52,7 +51,7 @@ def displays(monkeypatch):
     return made
 
 
-def test_a_notebook_has_one_output_with_bar_plot_and_table(displays):
+def test_a_notebook_has_one_output_with_bar_and_table(displays):
     shown = render.for_python()
     assert isinstance(shown, render.Notebook)
     progress = Progress(num_epochs=2, num_updates=8, updates=4)
@@ -68,21 +67,9 @@ def test_a_notebook_has_one_output_with_bar_plot_and_table(displays):
     [display] = displays
     page = display.pages[-1]
     assert '<progress value="4" max="8">' in page and "epoch 1/2, update 4/8" in page
-    assert page.count("<polyline") == 2
-    labels = re.findall(r"<text [^>]*>([^<]*)</text>", page)
-    assert labels == ["0.7500", "0.2500", "4 updates"]
     assert "<th>valid top &lt;1&gt;</th>" in page and "<td>0.5000</td>" in page
     assert "MLP, 1,234 parameters, 6 updates" in page and "outputs/&lt;mine&gt;" in page
     assert "<td>recall</td>" in page and "cat" not in page
-
-
-def test_values_that_are_not_finite_are_left_out_of_the_plot(displays):
-    shown = render.Notebook()
-    shown.start(Progress(num_epochs=1))
-    for updates, loss in enumerate((1.0, float("nan"), float("inf"), 1.0)):
-        shown.add(Point("train", updates, 1, {"loss": loss}))
-    shown.stop()
-    assert "nan" not in displays[0].pages[-1] and "inf" not in displays[0].pages[-1]
 
 
 def test_a_script_prints_plain_lines():

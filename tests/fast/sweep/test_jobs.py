@@ -24,14 +24,12 @@ from andiron.wings.sweep.scheduling import Limits
 CONF = Path(__file__).resolve().parents[3] / "conf"
 
 
-def test_a_job_shows_how_to_quote_a_text_and_the_next_job_trains(tmp_path, monkeypatch):
+def test_a_job_is_refused_alone_and_the_next_job_trains(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     trained, data = [], ["data=csv_regression", "data.path=t.csv", "data.target=2020,a"]
     sweep = ["-m", *data, "hydra/launcher=basic", "hydra.sweep.dir=sweep"]
-    with pytest.raises(errors.SweepError) as refused:
+    with pytest.raises(errors.SweepError, match="'data.target=.2020.'"):
         composition.run(lambda config, *_: trained.append(config.data), CONF, sweep)
-    quoted = """a text is quoted for Hydra too: 'data.target="2020"'"""
-    assert str(refused.value).endswith(quoted)
     assert [data["target"] for data in trained] == ["a"]
 
 

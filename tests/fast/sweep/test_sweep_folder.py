@@ -21,7 +21,6 @@ def sweep(tmp_path):
     book.close()
     (tmp_path / ledger.OUTPUT).mkdir()
     (tmp_path / ledger.OUTPUT / "0.txt").write_text("printed")
-    (tmp_path / "summary.csv").write_text("number")
     sweep_folder.check_entries(tmp_path)
     return tmp_path
 
@@ -57,8 +56,9 @@ def test_a_lock_of_optuna_left_by_a_killed_process_is_allowed(sweep):
 
 
 def test_a_sweep_without_a_ledger_is_recognised_by_hydras_record(tmp_path):
-    (tmp_path / "summary.csv").write_text("mine")
-    with pytest.raises(errors.SweepError, match="summary.csv: was not written by a sweep; "):
+    (tmp_path / ledger.OUTPUT).mkdir()
+    (tmp_path / ledger.OUTPUT / "0.txt").write_text("mine")
+    with pytest.raises(errors.SweepError, match="0.txt: was not written by a sweep; "):
         sweep_folder.check_entries(tmp_path)
 
     made = {"hydra": {"sweep": {"dir": "."}, "runtime": {"version": "1.3.8"}}}

@@ -1,29 +1,7 @@
-"""The results of a sweep: its summary, and the command of a job."""
+"""The results of a sweep: the command of a job."""
 
-import csv
-import io
-
-from andiron.plain.states import State
 from andiron.wings.sweep import sweep_results
 from andiron.wings.sweep.ledger import Job
-
-JOBS = [
-    Job("a", 0, ("optimizer=adam", "lr=0.1", "num_epochs=2"), State.DONE, objective=0.5),
-    Job("b", 1, ("optimizer=sgd", "lr=0.1", "num_epochs=2"), State.FAILED, "it broke,\ntwice"),
-    Job("c", 2, ("optimizer=adam", "lr=0.2", "num_epochs=2"), State.DONE, objective=0.75),
-]
-
-
-def test_the_summary_has_a_column_for_each_option_that_was_varied():
-    written = sweep_results.as_csv(JOBS[::-1], "valid/loss")
-    rows = list(csv.DictReader(io.StringIO(written)))
-
-    assert {*rows[0]} == {"job", "optimizer", "lr", *sweep_results.FACTS, "metric"}
-    assert [row["optimizer"] for row in rows] == ["adam", "sgd", "adam"]
-    assert {row["metric"] for row in rows} == {"valid/loss"}
-    assert [row["number"] for row in rows] == ["0", "1", "2"]
-    assert [row["objective"] for row in rows] == ["0.5", "", "0.75"]
-    assert rows[1]["reason"] == "it broke,\ntwice" and rows[1]["lr"] == "0.1"
 
 
 def test_the_command_of_a_job_is_quoted_and_printable():

@@ -2,8 +2,6 @@
 
 import csv
 import json
-import os
-import posixpath
 import re
 
 import pytest
@@ -12,7 +10,6 @@ from tensorboard.backend.event_processing.event_file_loader import EventFileLoad
 from andiron.writers.fanout import AcceptedNames
 from andiron.protocols import Point
 from andiron.writers import CsvWriter, JsonLinesWriter, TensorBoardWriter
-from andiron.writers.shipped import mlflow
 from class_names import CLASSES
 
 POINT = Point("valid", 3, 1, {name: float(place) for place, name in enumerate(CLASSES)})
@@ -22,21 +19,7 @@ def test_there_are_many_classes():
     assert len({*CLASSES}) == len(CLASSES) > 100
 
 
-def refused_by_mlflow(name):
-    """Whether MLflow 3 refuses the name of a metric (mlflow/utils/validation.py)."""
-    is_path = posixpath.normpath(name) == name and not name.startswith(("..", "/")) and name != "."
-    return len(name) > 250 or not re.fullmatch(r"[/\w.\- :]+", name) or not is_path
-
-
-def refused_by_a_disk(name):
-    """Whether a part of a path is none, or too long for a file with a step and an ending."""
-    parts = name.split("/")
-    return any(part in ("", ".", "..") or len(os.fsencode(part)) > 230 for part in parts)
-
-
 @pytest.mark.parametrize(("refused", "most", "is_refused"), [
-    (mlflow.REFUSED, mlflow.MOST_IN_NAME, refused_by_mlflow),
-    (mlflow.REFUSED_IN_FILE, mlflow.MOST_IN_FILE, refused_by_a_disk),
     (r"[^A-Za-z0-9_-]|\A\Z", 120, lambda name: not re.fullmatch("[A-Za-z0-9_-]{1,120}", name)),
 ])  # fmt: skip
 @pytest.mark.parametrize("form", ["{}", "valid/{}", "valid/recall/{}"])

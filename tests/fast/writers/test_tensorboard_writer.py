@@ -1,7 +1,6 @@
 """TensorBoard's files, read back with TensorBoard's own readers."""
 
 import io
-import re
 
 import numpy
 import pytest
@@ -12,7 +11,6 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.graph_pb2 import GraphDef
-from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.hparams import api_pb2, metadata
 from tensorboard.plugins.projector import projector_plugin
 from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
@@ -130,21 +128,6 @@ def test_the_hparams_tab_has_whole_epochs_and_the_test_set_separately(written):
         "test/loss": [(42, 2.0)],
         "test/accuracy": [(42, 0.0)],
     }
-
-
-def test_a_layout_puts_every_split_of_a_metric_on_one_chart(written):
-    (made,) = (value for value in values(written) if value.tag == "custom_scalars__config__")
-    assert made.metadata.plugin_data.plugin_name == "custom_scalars"
-    layout = layout_pb2.Layout.FromString(tensor_util.make_ndarray(made.tensor).item())
-    charts = {
-        category.title: {chart.title: list(chart.multiline.tag) for chart in category.chart}
-        for category in layout.category
-    }
-    assert charts["metrics"] == {"loss": ["^loss(/.*)?$"], "accuracy": ["^accuracy(/.*)?$"]}
-    assert charts["training"]["learning rate"] == ["^lr/.*$"]
-    patterns = [tag for entry in charts.values() for tags in entry.values() for tag in tags]
-    shown = {tag for part in ("train", "valid") for tag in scalars(written / part)} - {"epoch"}
-    assert [tag for tag in shown if sum(bool(re.match(p, tag)) for p in patterns) != 1] == []
 
 
 def histograms(folder):

@@ -76,4 +76,4 @@ def test_a_sweep_ranks_jobs_by_a_set(here):
         "objective=night/accuracy", cwd=here,
     )  # fmt: skip
     assert ended.code == 0, ended.errors
-    assert "night/accuracy" in ended.output + (here / "multirun/s/summary.csv").read_text()
+    assert "night/accuracy" in ended.output

@@ -1,21 +1,13 @@
-"""The display of a notebook's cell, made by a Jupyter kernel and drawn by Chromium.
+"""The display of a notebook's cell, made by a Jupyter kernel and drawn by Chromium."""
 
-`ANDIRON_PICTURES=docs/pictures` takes the picture of docs/python.md.
-"""
-
-import io
-import os
 from html import escape
-from pathlib import Path
 
 import browser
 import nbformat
 import pytest
+from conftest import ROOT
 from nbclient import NotebookClient
-from PIL import Image
 
-ROOT = Path(__file__).resolve().parents[3]
-PICTURES = os.environ.get("ANDIRON_PICTURES")
 EPOCHS, UPDATES = 8, 168
 STYLE = """
 body { margin: 0; padding: 12px; font: 13px/1.5 sans-serif; background: white; color: #212121 }
@@ -50,7 +42,7 @@ def test_the_output_of_a_kernel_is_one_display(cell):
 
 @pytest.mark.slow
 @browser.NEEDED
-def test_a_browser_draws_bar_plot_and_tables(cell, tmp_path):
+def test_a_browser_draws_bar_and_tables(cell, tmp_path):
     (display,) = [output for output in cell.outputs if output.output_type == "display_data"]
     file = tmp_path / "cell.html"
     code = f"<pre>{escape(cell.source)}</pre>"
@@ -58,20 +50,8 @@ def test_a_browser_draws_bar_plot_and_tables(cell, tmp_path):
     file.write_text(f"<!doctype html><meta charset=utf-8><style>{STYLE}</style>{content}")
     with browser.page_of(file.as_uri(), 840, 900) as page:
         page.goto(file.as_uri())
-        bar, frame = (page.locator(name).bounding_box() for name in ("progress", "rect"))
-        assert bar["width"] > 100 and frame["width"] > 400
-        curves = [curve.bounding_box() for curve in page.locator("polyline").all()]
-        assert [box["height"] > 50 for box in curves] == [True, True, False]  # the test is a dot
-        for box in curves:
-            for start, length in (("x", "width"), ("y", "height")):
-                end = box[start] + box[length]
-                assert frame[start] <= box[start] <= end <= frame[start] + frame[length]
+        assert page.locator("progress").bounding_box()["width"] > 100
         epochs, results = page.locator("table").all()
         assert epochs.locator("tr").count() == EPOCHS + 1
         assert "accuracy" in results.inner_text() and "test" in results.inner_text()
         assert results.bounding_box()["y"] == epochs.bounding_box()["y"]  # beside each other
-        with Image.open(io.BytesIO(page.locator("#cell").screenshot())) as image:
-            drawn = image.convert("RGB").quantize(256, kmeans=2)
-    assert drawn.width == 816 and drawn.height < 900
-    if PICTURES:
-        drawn.save(Path(PICTURES) / "notebook.png", optimize=True)

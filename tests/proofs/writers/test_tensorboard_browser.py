@@ -82,7 +82,6 @@ def test_every_tab_shows_what_the_runs_have_logged(tmp_path):
         tabs = Tabs(page, address)
         time_series(tabs, values)
         scalars(tabs)
-        custom_scalars(tabs)
         images(tabs)
         graphs(tabs)
         curves_of_weights(tabs)
@@ -111,14 +110,6 @@ def scalars(tabs):
     tabs.show("scalars")
     for category in ("accuracy", "grad_norm", "loss", "lr", "time"):
         tabs.page.locator("tf-category-paginated-view", has_text=category).first.wait_for()
-
-
-def custom_scalars(tabs):
-    """Charts in three groups; that of a metric has two splits of two runs."""
-    tabs.show("custom_scalars")
-    for text in ("metrics", "training", "machine", "accuracy", "learning rate", "Matches (4)"):
-        tabs.visible(text)
-    tabs.taken("custom_scalars")
 
 
 def images(tabs):

@@ -167,15 +167,6 @@ def test_the_hparams_tab_has_the_metrics_of_the_summary_and_no_others(address, s
         assert {value["trainingStep"] for value in shown.values()} == {21}
 
 
-def test_the_custom_scalars_tab_has_a_chart_for_each_metric(address):
-    all_runs(address)
-    layout = until(lambda: ask(address, "data/plugin/custom_scalars/layout"))
-    charts = {value["title"]: [chart["title"] for chart in value["chart"]]
-              for value in layout["category"]}  # fmt: skip
-    assert charts["metrics"] == ["loss", "accuracy"]
-    assert [*charts] == ["metrics", "training", "machine"]
-
-
 def test_every_row_says_that_its_run_succeeded(address):
     sessions = [session for row in session_groups(address).values() for session in row["sessions"]]
     assert [session["status"] for session in sessions] == ["STATUS_SUCCESS"] * 4

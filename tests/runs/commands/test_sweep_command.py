@@ -13,7 +13,7 @@ from andiron.wings.sweep import ledger
 SMALL = ("num_updates=2", "num_epochs=null", "validate_every=1", "model.hidden=[8]", "render=plain")
 SWEEP = ("-m", *SMALL, "hydra.sweep.dir=sweep", "seed=1,2")
 PLACES = {
-    "a list of jobs": "multirun.yaml", "a log": "sweep.jsonl", "a table": "summary.csv",
+    "a list of jobs": "multirun.yaml", "a log": "sweep.jsonl",
     "what a program printed": "output/0.txt",
 }  # fmt: skip
 
@@ -154,7 +154,6 @@ def test_a_done_job_without_weights_is_not_ranked_and_is_repeated(sweep):
 
     compared = called(runs.main, "compare", sweep)
     assert "of 2 jobs: 1 done, 1 missing" in compared.output
-    assert "1,missing," in (sweep / "summary.csv").read_text()
 
     ended = swept()
 
@@ -172,14 +171,3 @@ def test_a_job_repeated_by_its_own_command_stays_done(sweep):
     ended = swept()
 
     assert ended.code == 0 and statuses(sweep) == {0: "done", 1: "done"}
-
-
-def test_the_table_of_a_sweep_that_cannot_be_written_is_printed(sweep):
-    (sweep / "summary.csv").unlink()
-    (sweep / "summary.csv").mkdir()
-
-    # a comparison is its table; the sweep also owes the file
-    for ended, code in ((called(runs.main, "compare", sweep), 0), (swept(), 1)):
-        assert ended.code == code
-        assert "valid/loss" in ended.output and "the best again: " in ended.output
-        assert f"{sweep}/summary.csv could not be written (Is a directory)" in ended.errors

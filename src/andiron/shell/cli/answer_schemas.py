@@ -67,16 +67,11 @@ GROUPS = list_of({
     }),
     "additionalProperties": True,
 })  # fmt: skip
-RACE = closed({
-    "left": list_of(list_of(TEXT)), "not_shown": or_null(TEXT), "trained": NUMBER,
-    "dropped": list_of(closed({"configuration": list_of(TEXT), "reason": TEXT})),
-})  # fmt: skip
 SWEEP = {
     **closed({
         "sweep": TEXT, "metric": TEXT, "best": or_null(closed(JOB)), "best_command": or_null(TEXT),
         "jobs": list_of(closed(JOB)), "groups": GROUPS, "doubt": or_null(TEXT),
-        "race": RACE,
-    }, "race"),
+    }),
     "additionalProperties": True,
 }  # fmt: skip
 TRAIN = [POINT, closed({"job": closed(JOB)}), SWEEP, RUN]

@@ -57,13 +57,10 @@ def composed(conf_dir: Path, arguments: list[str]) -> schema.Train:
         raise errors.ConfigError([f"--config-dir={missing[0]}: no such folder"])
     command_arguments.check(arguments)
     try:
-        try:
-            config = diagnosis.composed_by_hydra(overrides, *conf_dirs, has_hydra=True)
-        except Exception as error:  # Hydra's: an assertion or a TypeError may be among them
-            raise _user_error(error, arguments, conf_dir)  # with its cause
-        return checked_job(config, checked_config)
-    except errors.AndironError as error:
-        raise diagnosis.with_quoting(error, overrides, conf_dirs)  # with its cause
+        config = diagnosis.composed_by_hydra(overrides, *conf_dirs, has_hydra=True)
+    except Exception as error:  # Hydra's: an assertion or a TypeError may be among them
+        raise _user_error(error, arguments, conf_dir)  # with its cause
+    return checked_job(config, checked_config)
 
 
 def unused_parts(target: str, overrides: Iterable[str]) -> list[str]:
@@ -121,7 +118,7 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
     finally:
         sys.argv = as_called
     if len(job.failures) == 1:
-        raise diagnosis.with_quoting(job.failures[0], options.overrides, conf_dirs)
+        raise job.failures[0]
     if job.failures:
         raise errors.SweepError("\n".join(map(str, job.failures)))
 
@@ -159,11 +156,7 @@ class Composed:
                 raise
         except Exception as error:
             traceback.clear_frames(error.__traceback__)  # they hold the model and its batches
-            own = HydraConfig.get()
-            if own.mode is RunMode.MULTIRUN:
-                sources = own.runtime.config_sources
-                folders = [Path(source.path) for source in sources if source.schema == "file"]
-                error = diagnosis.with_quoting(error, [*own.overrides.task], folders)
+            if HydraConfig.get().mode is RunMode.MULTIRUN:
                 self.failures.append(_job_error(error, run_dir))
                 raise self.failures[-1] from error
             self.failures.append(error)

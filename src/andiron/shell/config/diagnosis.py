@@ -18,13 +18,11 @@ from andiron.errors import Problem
 from andiron.run_folder import RunFolder
 from andiron.shell.config import (
     arguments as command_arguments,
-    misplaced,
     project,
     quoting,
     resolution,
     schema,
     search_path,
-    violations,
 )
 
 Groups = dict[str, list[str]]  # the choices of every config group
@@ -64,7 +62,7 @@ def _checked_alone(
     lines, valid = [], []
     for text in overrides:
         if "=" not in text and text[:1] != "~":
-            lines += _without_value(text, overrides, choices)
+            lines.append(_without_value(text, choices))
             continue
         try:
             override = OverridesParser.create().parse_override(text)
@@ -72,7 +70,9 @@ def _checked_alone(
             single = _with_first_value(override, choices)
         except OF_HYDRA as unread:
             reason = str(unread).splitlines()[0]
-            lines.append(f"{text}: cannot be read as option=value: {reason}")
+            quoted = shlex.quote(quoting.override(*text.partition("=")[::2]))
+            remedy = f"a text is quoted for Hydra too: {quoted}"
+            lines.append(f"{text}: cannot be read as option=value: {reason}; {remedy}")
             continue
         if is_ambiguous and override.is_sweep_override():
             problem = problem or f"{text}: several values, of which -m trains each"
@@ -83,73 +83,16 @@ def _checked_alone(
     return lines, valid
 
 
-def _without_value(text: str, overrides: list[str], choices: Groups) -> list[str]:
-    """The line for an argument without an equals sign; none for a value after its option."""
-    place = overrides.index(text)
-    before, after = overrides[:place][-1:], overrides[place + 1 :][:1]
+def _without_value(text: str, choices: Groups) -> str:
+    """The line for an argument without an equals sign."""
     groups = [group for group, names in choices.items() if text in names]
-    if any(map(_is_option, before)):
-        return []
     if os.path.exists(RunFolder(Path(text)).manifest):
         reason = f"a run's folder, resume={text} resumes it"
-    elif os.path.exists(text):
-        of_data = quoting.typed("data.path", text)
-        reason = f"a path; data=csv {of_data} trains on a table, resume={text} resumes a run"
-    elif _is_option(text):
-        value = next((value for value in after if "=" not in value), "...")
-        typed = shlex.quote(f"{misplaced.current_name(text)}={value}")
-        reason = f"an option has its value after an equals sign: {typed}"
     elif groups:
         reason = f"did you mean {' or '.join(f'{group}={text}' for group in groups)}?"
     else:
         reason = "an option is typed as lr=0.1; andiron help lists the commands"
-    return [f"{text}: cannot be read as option=value: {reason}"]
-
-
-def _is_option(text: str) -> bool:
-    """Whether an argument is an option, or the name of one in another codebase, alone."""
-    name = misplaced.current_name(text).partition(".")[0]
-    return "=" not in text and name in violations.fields_of(schema.Train).parameters
-
-
-def with_quoting(error: Exception, overrides: list[str], conf_dirs: list[Path]) -> Exception:
-    """The error, with the argument to type for each value that Hydra reads otherwise than as text.
-
-    An error with such arguments has the given one as its cause.
-    """
-    if not isinstance(error, errors.ConfigError):
-        return error
-    given = {_option(text): text for text in overrides if "=" in text}
-    lines = [
-        line + _quoting(given[_option(line)], overrides, conf_dirs)
-        if _option(line) in given else line
-        for line in error.problems
-    ]  # fmt: skip
-    if lines == list(error.problems):
-        return error
-    shown = errors.ConfigError(lines)
-    shown.__cause__ = error
-    return shown
-
-
-def _quoting(text: str, overrides: list[str], conf_dirs: list[Path]) -> str:
-    """The override with its value as text, if its option accepts that and Hydra read another."""
-    option, override = _option(text), command_arguments.parsed_override(text)
-    form = quoting.as_text(text)
-    quoted = command_arguments.parsed_override(form)
-    if not quoted or override and override.value() == quoted.value():
-        return ""
-    if "." in option:  # composing takes 0.1 s
-        owners = {option.partition(".")[0], "experiment"}
-        choices = [other for other in overrides if _option(other) in owners]
-        try:
-            config = composed_by_hydra([*choices, f"++{form.lstrip('+')}"], *conf_dirs)
-        except OF_HYDRA:
-            return ""
-        wrong = [*map(_option, resolution.problems(config, conf_dirs))]
-    else:
-        wrong = [*schema.problems({option: quoted.value()})]
-    return "" if option in wrong else f"; a text is quoted for Hydra too: {shlex.quote(form)}"
+    return f"{text}: cannot be read as option=value: {reason}"
 
 
 def _option(text: str) -> str:

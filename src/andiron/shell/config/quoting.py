@@ -35,13 +35,3 @@ def typed(option: str, path: object) -> str:
     """
     is_plain = PLAIN.fullmatch(str(path))
     return f"{option}={path}" if is_plain else shlex.quote(override(option, path))
-
-
-def as_text(argument: str) -> str:
-    """The argument with its value as a text or, if it is in brackets, as a list of texts."""
-    key, _, value = argument.partition("=")
-    if value[:1] != "[" or value[-1:] != "]":
-        return override(key, value)
-    items = (item.strip() for item in value[1:-1].split(","))
-    texts = (item if re.fullmatch(r"""(["']).*\1""", item) else quoted(item) for item in items)
-    return f"{key}=[{','.join(texts)}]"

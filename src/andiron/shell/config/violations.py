@@ -4,6 +4,7 @@ import dataclasses
 import difflib
 import inspect
 import json
+import shlex
 import typing
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
@@ -13,6 +14,7 @@ import pydantic
 
 from andiron import errors, ranges
 from andiron.errors import Problem
+from andiron.shell.config import quoting
 from andiron.shell.config.signatures import Parameter, Signature
 
 Schema = TypeVar("Schema")
@@ -62,6 +64,7 @@ def signature_problems(
             problem = _type_problem(parameter.kind, values[name])
             if problem:
                 reason, allowed = f"={values[name]}: {problem}", _json_schema(parameter.kind)
+                reason += _quoted(f"{prefix}{name}", values[name], parameter.kind)
                 add("invalid_value", name, reason, allowed=allowed)
         elif parameter.is_required and name not in supplied:
             reason = f": no value; give one as {prefix}{name}=..."
@@ -119,6 +122,14 @@ def _type_problem(kind: Any, value: Any) -> str:
         place = "" if item is None else f" (item {item})"
         return f"should be {ranges.allowed_values(error)}{place}"
     return ""
+
+
+def _quoted(option: str, value: object, kind: Any) -> str:
+    """The argument to type for a value that Hydra read as a number, where a text is accepted."""
+    text = json.dumps(value, default=str)
+    if isinstance(value, str | list | dict) or _type_problem(kind, text):
+        return ""
+    return f"; a text is quoted for Hydra too: {shlex.quote(quoting.override(option, text))}"
 
 
 def _json_schema(kind: Any) -> dict[str, Any] | None:

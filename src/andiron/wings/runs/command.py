@@ -85,17 +85,12 @@ def compare(options: Options) -> None:
 
 
 def _compare_sweep(options: Options) -> None:
-    """Prints the jobs of a sweep; by its objective, rewrites its summary too."""
+    """Prints the jobs of a sweep."""
     results = sweep_results.of_folder(options.folders[0], options.metric, options.direction)
     if not results.rows:
         raise errors.SelectionError(
             f"{results.folder}: no job of the sweep is done and has metrics"
         )
-    try:
-        if results.is_by_objective:
-            results.write()
-    except errors.SweepError as error:  # such as a sweep of another user's
-        print(f"warning: {error}", file=sys.stderr)
     _draw(options, results.rows, results.metric)
     if not answers.give(results.plain()):
         print(results.as_text())

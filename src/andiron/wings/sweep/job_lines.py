@@ -11,7 +11,7 @@ from andiron.wings.sweep import ledger
 from andiron.wings.sweep.ledger import Job
 
 WAITING = "waiting"  # the state of a job that has not ended
-MOST_OF_A_REASON = 80  # characters; the job's log and summary.csv have all
+MOST_OF_A_REASON = 80  # characters; the job's log has all
 
 
 class JobLines:

@@ -135,8 +135,7 @@ class Launcher:
         """Runs the jobs of `source`, shows those that end; returns them by identity.
 
         At the end, also of an interrupted sweep, compares the jobs if one is done.
-        Raises: Interrupted once running jobs have saved their state; SweepError if the results
-        cannot be written.
+        Raises: Interrupted once running jobs have saved their state.
         """
         interrupter = self.training.signals.interrupter
         gc.enable()  # each job leaves a configuration of 1 MB as garbage
@@ -172,17 +171,10 @@ class Launcher:
         return JobProcess(run_request, request, output, {**os.environ, **threads, **environment})
 
     def _compare(self, source: JobSource) -> None:
-        """Writes and prints the results of the sweep if one of its jobs is done.
-
-        Raises: SweepError if they cannot be written.
-        """
+        """Prints the results of the sweep if one of its jobs is done."""
         results = sweep_results.of_folder(self.folder)
-        try:
-            if results.rows:
-                results.write()
-        finally:
-            if not answers.give(results.plain() | source.result()) and results.rows:
-                print(results.as_text(MOST_GROUPS))
+        if not answers.give(results.plain() | source.result()) and results.rows:
+            print(results.as_text(MOST_GROUPS))
 
     def failures(self, jobs: Iterable[Job]) -> list[Exception]:
         """The errors of failed jobs; a pruned or diverged job is a bad trial, not a failure."""

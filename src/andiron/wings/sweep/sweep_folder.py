@@ -21,7 +21,7 @@ RECORD = "multirun.yaml"  # the composition, as Hydra writes it
 OF_HYDRA = b"\n  runtime:\n    version: "  # in its record, in no file of a user
 LOCK = "study.jsonl.lock"  # a link of optuna's own; nothing is read or written through it
 # overwritten by sweeps and searches; the search checks `study.db` and `study.jsonl`
-WRITTEN = RECORD, LEDGER, f"{ledger.OUTPUT}/*.txt", "summary.csv"
+WRITTEN = RECORD, LEDGER, f"{ledger.OUTPUT}/*.txt"
 
 
 def of(config: DictConfig) -> Path:

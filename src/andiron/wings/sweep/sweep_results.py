@@ -1,10 +1,5 @@
-"""Compares the jobs of a sweep by objective, grouped over seeds; gives the best job's command.
+"""Compares the jobs of a sweep by objective, grouped over seeds; gives the best job's command."""
 
-`summary.csv` has a line for each job.
-"""
-
-import csv
-import io
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors
-from andiron.disk import files
 from andiron.plain import readable
 from andiron.plain.plain_values import as_text
 from andiron.plain.states import State
@@ -24,10 +18,6 @@ from andiron.wings.runs import run_list, run_reader, run_values, seed_groups
 from andiron.wings.runs.seed_groups import Row
 from andiron.wings.sweep import ledger, shares
 from andiron.wings.sweep.ledger import Job
-
-MOST_OPTIONS = 200
-SUMMARY = "summary.csv"
-FACTS = ("number", "status", "objective", "seconds", "starts", "threads", "folder", "reason")
 
 
 @dataclass(frozen=True)
@@ -41,16 +31,6 @@ class Results:
     best: Job | None = None
     best_command: str | None = None  # repeats it
     changes: Mapping[str, Any] = field(default_factory=dict)  # of a resume of the best run
-    is_by_objective: bool = True  # `metric` is the sweep's own
-
-    def write(self) -> None:
-        """Writes the summary; raises SweepError if it cannot be written."""
-        summary = as_csv(self.jobs, self.metric)
-        try:
-            files.write(self.folder / SUMMARY, readable.printable(summary).encode())
-        except OSError as error:
-            why = f"could not be written ({files.reason(error)})"
-            raise errors.SweepError(f"{error.filename} {why}") from error
 
     def plain(self) -> dict[str, Any]:
         """The results as plain values."""
@@ -72,8 +52,6 @@ class Results:
     def as_text(self, most: int | None = None) -> str:
         """The table of all groups or the `most` best, and the command that repeats the best run."""
         parts = [seed_groups.as_table(self.rows[:most], most)]
-        if most is not None and sum(len(row.runs) for row in self.rows) > most:
-            parts.append(readable.printable(f"all jobs are in {self.folder / SUMMARY}"))
         states = Counter(job.status or "not ended" for job in self.jobs)
         if states.keys() != {State.DONE}:
             counts = (f"{number} {status}" for status, number in states.items())
@@ -103,11 +81,10 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
         if (job.status == State.DONE or job.has_paused) and (run := sweep.run_of(job))
     }
     measured = [run for run in run_reader.read(map(RunFolder, by_path)) if run.metrics]
-    own = sweep.objective
+    name = metric or sweep.objective
     if not (done := [run for run in measured if by_path[run.path].status == State.DONE]):
-        return Results(folder, jobs, metric or own or "")
-    by_objective = run_list.metric_of(done, own)
-    name = run_list.metric_of(done, metric) if metric else by_objective
+        return Results(folder, jobs, name or "")
+    name = run_list.metric_of(done, name)
     direction = direction or run_values.known_direction(name, done)
     out = [_without_fold(job) for job in jobs if job.status and job.status.is_bad_trial]
     rows = seed_groups.compared(done, name, direction, measured)
@@ -115,7 +92,7 @@ def of_folder(folder: Path, metric: str | None = None, direction: str | None = N
     rows = [replace(row, place=place) for place, row in enumerate(rows, 1)]
     values = {by_path[run.path].identity: run.value(name) for run in measured}
     jobs = [replace(job, objective=values.get(job.identity)) for job in jobs]
-    results = Results(folder, jobs, name, rows, is_by_objective=name == by_objective)
+    results = Results(folder, jobs, name, rows)
     command = sweep.facts.get("command")
     return _with_best(results, direction, by_path, command) if direction else results
 
@@ -133,26 +110,6 @@ def _with_best(
     job = by_path[best.path]
     again, changes = command_of(job, command), best.changes()
     return replace(results, best=job, best_command=again, changes=changes)
-
-
-def as_csv(jobs: Sequence[Job], metric: str) -> str:
-    """A line for each job: the values of the options in which jobs differ, and its outcome.
-
-    `metric` is the metric of the objective.
-    """
-    shared, options = ledger.shared_overrides(jobs), dict[str, dict[str, str]]()
-    for job in jobs:
-        for override in (text for text in job.overrides if text not in shared):
-            name, _, value = override.lstrip("+~").partition("=")
-            options.setdefault(name, {})[job.identity] = value
-    names = [*options][:MOST_OPTIONS]
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(["job", *names, *FACTS, "metric"])
-    for job in sorted(jobs, key=lambda job: job.number):
-        values = [options[name].get(job.identity) for name in names]
-        table.writerow([job.identity, *values, *(getattr(job, name) for name in FACTS), metric])
-    return text.getvalue()
 
 
 def command_of(job: Job, sweep: Any) -> str:

@@ -26,7 +26,6 @@ from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
 from tensorboard.compat.proto.types_pb2 import DT_FLOAT, DT_STRING
 from tensorboard.compat.proto.versions_pb2 import VersionDef
-from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 from tensorboard.plugins.pr_curve import metadata as pr_curve
 from torch import Tensor
@@ -38,18 +37,6 @@ from andiron.protocols import Decisions, Operation
 PREFIX = "events.out.tfevents."
 BUCKETS = 64  # of a histogram
 GRAPH_VERSION = 22  # of TensorFlow's GraphDef, as torch.utils.tensorboard writes it
-OF_TRAINING = {  # charts by title, with their tags
-    "learning rate": ["lr/.*"],
-    "gradient norm": ["grad_norm/.*"],
-    "update ratio": ["update_ratio/.*"],
-}
-OF_THE_MACHINE = {
-    "samples per second": ["time/samples_per_second"],
-    "seconds for a step": ["time/step"],
-    "share of time waiting": ["time/data.*", "time/exchange.*"],
-    "memory in GiB": ["system/.*_gib"],
-    "load in percent": ["system/.*_percent"],
-}
 CASTAGNOLI = 0x82F63B78  # the polynomial of CRC-32C, its bits reversed
 _serial = itertools.count()  # distinguishes files of one process, folder and second
 
@@ -94,7 +81,10 @@ def values(scalars: Mapping[str, float], tensors: Mapping[str, Tensor], updates:
 
 def text(tag: str, markdown: str, updates: int = 0) -> bytes:
     """A page of the Text tab."""
-    return _plugin_summary("text", f"{tag}/text_summary", markdown.encode(), updates)
+    metadata = SummaryMetadata(plugin_data={"plugin_name": "text"})
+    content = [markdown.encode()]
+    tensor = TensorProto(dtype=DT_STRING, tensor_shape=_shape([1]), string_val=content)
+    return _summary(updates, tag=f"{tag}/text_summary", metadata=metadata, tensor=tensor)
 
 
 def image(tag: str, pixels: Tensor, updates: int) -> bytes:
@@ -124,32 +114,6 @@ def session(name: str, info: object) -> bytes:
     summary_metadata = SummaryMetadata(plugin_data={"plugin_name": "hparams", "content": content})
     tensor = TensorProto(dtype=DT_FLOAT, tensor_shape=_shape([0]))
     return _summary(tag=f"_hparams_/{name}", metadata=summary_metadata, tensor=tensor)
-
-
-def charts(metrics: Iterable[str]) -> bytes:
-    """The layout of the Custom Scalars tab: each metric with every split on one chart.
-
-    Parts of a metric, such as recall/cat, share its chart.
-    """
-    names = dict.fromkeys(name.partition("/")[0] for name in metrics)
-    categories = {
-        "metrics": {name: [f"{re.escape(name)}(/.*)?"] for name in names},
-        "training": OF_TRAINING,
-        "machine": OF_THE_MACHINE,
-    }
-    layout = layout_pb2.Layout(
-        category=[
-            layout_pb2.Category(title=title, chart=[_chart(*item) for item in shown.items()])
-            for title, shown in categories.items()
-        ]
-    )
-    content = layout.SerializeToString()
-    return _plugin_summary("custom_scalars", "custom_scalars__config__", content)
-
-
-def _chart(title: str, tags: list[str]) -> layout_pb2.Chart:
-    patterns = [f"^{tag}$" for tag in tags]
-    return layout_pb2.Chart(title=title, multiline=layout_pb2.MultilineChartContent(tag=patterns))
 
 
 def graph(operations: Sequence[Operation]) -> bytes:
@@ -233,12 +197,6 @@ def histogram(tensor: Tensor) -> HistogramProto | None:
         bucket_limit=limits,
         bucket=counts,
     )
-
-
-def _plugin_summary(plugin: str, tag: str, content: bytes, updates: int = 0) -> bytes:
-    summary_metadata = SummaryMetadata(plugin_data={"plugin_name": plugin})
-    tensor = TensorProto(dtype=DT_STRING, tensor_shape=_shape([1]), string_val=[content])
-    return _summary(updates, tag=tag, metadata=summary_metadata, tensor=tensor)
 
 
 def _summary(updates: int = 0, **value: object) -> bytes:

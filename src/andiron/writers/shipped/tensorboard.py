@@ -56,7 +56,6 @@ class TensorBoardWriter:
         self._earlier: dict[str, int] | None = None  # sizes, of the run's other processes
         self._after = event_file.last_second(paths)
         self._restart: int | None = None
-        self._has_charts = False
         self._root = event_file.opened(folder, after=self._after)
         self._files = {"": self._root}  # by split
 
@@ -71,9 +70,6 @@ class TensorBoardWriter:
             self._file(HPARAMS).append(event_file.values(named, {}, updates))
         if split.startswith("test") or (split == "train" and point.whole_epoch):
             return
-        if split == "valid" and point.whole_epoch and not self._has_charts:
-            self._root.append(event_file.charts(map(self._tag.__getitem__, point.values)))
-            self._has_charts = True
         file = self._file(split)
         if point.values:
             scalars = {self._tag[tag]: value for tag, value in point.values.items()}
@@ -120,7 +116,7 @@ class TensorBoardWriter:
         opened = {self._name(file.path): file.end for file in self._files.values()}
         if self._earlier is None:
             self._earlier = self._sizes(set())
-        return {"files": self._earlier | opened, "charts": self._has_charts}
+        return {"files": self._earlier | opened}
 
     def rewind(self, position: Position, updates: int) -> None:
         """Truncates the files of earlier processes to a position, before this process writes.
@@ -128,7 +124,7 @@ class TensorBoardWriter:
         Later files of the run are removed, or emptied if last in their folder; event files of
         others stay as they are. For values that a running server has read: `event_file.restarted`.
         """
-        self._has_charts, sizes = position["charts"], position["files"]
+        sizes = position["files"]
         earlier, self._earlier = self._sizes(set(sizes)), {}
         last = {Path(name).parent: name for name in sorted(earlier)}.values()
         for name, size in earlier.items():

@@ -1,13 +1,18 @@
 """MLflow with its local store: the run that `mlflow ui` would show."""
 
 import json
+import os
+import posixpath
 import random
+import re
 
 import pytest
 import torch
 
 from andiron.protocols import Point
-from andiron.writers import MlflowWriter
+from andiron.writers.fanout import AcceptedNames
+from andiron_lab import mlflow_writer
+from andiron_lab.mlflow_writer import MlflowWriter
 from class_names import CLASSES
 
 mlflow = pytest.importorskip(
@@ -135,3 +140,26 @@ def test_logging_draws_no_random_number(tmp_path):
     writer.write(Point("train", 1, 1, {"loss": 0.5}))
     writer.close()
     assert random.getstate() == before[0] and torch.equal(torch.get_rng_state(), before[1])
+
+
+def refused_by_mlflow(name):
+    """Whether MLflow 3 refuses the name of a metric (mlflow/utils/validation.py)."""
+    is_path = posixpath.normpath(name) == name and not name.startswith(("..", "/")) and name != "."
+    return len(name) > 250 or not re.fullmatch(r"[/\w.\- :]+", name) or not is_path
+
+
+def refused_by_a_disk(name):
+    """Whether a part of a path is none, or too long for a file with a step and an ending."""
+    parts = name.split("/")
+    return any(part in ("", ".", "..") or len(os.fsencode(part)) > 230 for part in parts)
+
+
+@pytest.mark.parametrize("form", ["{}", "valid/{}", "valid/recall/{}"])
+@pytest.mark.parametrize(("refused", "most", "is_refused"), [
+    (mlflow_writer.REFUSED, mlflow_writer.MOST_IN_NAME, refused_by_mlflow),
+    (mlflow_writer.REFUSED_IN_FILE, mlflow_writer.MOST_IN_FILE, refused_by_a_disk),
+])  # fmt: skip
+def test_names_are_accepted_and_stay_different(refused, most, is_refused, form):
+    texts = [form.format(name) for name in CLASSES]
+    names = [*map(AcceptedNames("it", refused, most).__getitem__, texts)]
+    assert len({*names}) == len({*texts}) and not any(map(is_refused, names))
