@@ -1,4 +1,4 @@
-"""External requests to a run: to stop, save, validate or pause.
+"""External requests to a run: to stop, save or validate.
 
 The learner checks for them wherever the run can be interrupted and resumed.
 
@@ -16,7 +16,6 @@ from typing import Any
 
 from andiron import errors
 
-SECONDS_BETWEEN_LOOKS = 0.05  # of a paused run
 # torchrun forwards a Ctrl-C that the terminal has already sent to every process
 SECONDS_OF_ONE_SIGNAL = 2.0
 # why to stop after `updates`, before batch `batch` (from 0) of a pass over `split`; None: continue
@@ -54,7 +53,6 @@ class Interrupter:
         self.asked: errors.Interrupted | None = None
         self.exit_code: int | None = None  # of an interrupted process; None: the request's
         self.phase = Phase.IDLE
-        self.is_paused = False
         self.is_watched = stop_rule is not None  # whether to check after the next update
         self.cleanups: list[Callable[[], None]] = []  # for an immediate exit: at most a second
         self._requests: deque[str] = deque()
@@ -157,14 +155,11 @@ class Interrupter:
         self._peers, self.is_watched = peers, self._stop_rule is not None
         if self.asked is not None:
             self._own, self.asked = (str(self.asked), self.asked.exit_code), None
-        peers.wants_asking = lambda: bool(self._own or self._requests or self.is_paused)
+        peers.wants_asking = lambda: bool(self._own or self._requests)
 
     def request(self, name: str) -> None:
-        """Requests `save` or `validate` after the current update, or `pause` until the next one."""
-        if name == "pause":
-            self.is_paused = not self.is_paused
-        else:
-            self._requests.append(name)
+        """Requests `save` or `validate` after the current update."""
+        self._requests.append(name)
         if self._peers is None:  # else rank 0 is asked as its peers are
             self.is_watched = True
 
@@ -173,25 +168,23 @@ class Interrupter:
         """Whether a process has a request."""
         if self._peers is not None:
             return bool(self._peers.is_asked)
-        return bool(self._requests) or self.is_paused
+        return bool(self._requests)
 
     def requests(self) -> Iterator[str]:
-        """The requests since the last call; while paused, waits for more, or for `stop`."""
+        """The requests since the last call."""
         self.is_watched = self._stop_rule is not None
         while self.asked is None and self._is_asked:
             request = self._requests[0] if self._requests else None
-            states = self._gathered((self._own is not None, request, self.is_paused))
-            _, request, is_paused = states[0]
-            if any(is_stopping for is_stopping, *_ in states):
+            states = self._gathered((self._own is not None, request))
+            _, request = states[0]
+            if any(is_stopping for is_stopping, _ in states):
                 self._agree()
-            elif request is not None:
+            elif request is None:
+                return
+            else:
                 if self._requests:
                     self._requests.popleft()
                 yield request
-            elif is_paused:
-                time.sleep(SECONDS_BETWEEN_LOOKS)
-            else:
-                return
 
     def at(self, split: str, updates: int, batch: int) -> errors.Interrupted | None:
         """Why to stop after `updates`, before batch `batch` (from 0) of a pass over `split`.

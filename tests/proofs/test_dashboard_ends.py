@@ -86,8 +86,8 @@ def assert_given_back(run):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("keys", "number", "code"), [
-    (b"pq", None, 130), (b"\x03", None, 130), (b"", signal.SIGHUP, 129),
-    (b"p", signal.SIGTERM, 143),
+    (b"svq", None, 130), (b"\x03", None, 130), (b"", signal.SIGHUP, 129),
+    (b"v", signal.SIGTERM, 143),
 ])  # fmt: skip
 def test_the_terminal_is_given_back_after_keys_and_signals(tmp_path, keys, number, code):
     with Run(tmp_path, "num_epochs=100000") as run:

@@ -1,6 +1,5 @@
 """Requests while a run trains: save, validate, pause; the bits stay the same."""
 
-import threading
 
 import pytest
 import torch
@@ -83,43 +82,6 @@ def test_saving_and_validating_on_request_change_nothing_of_a_run(tmp_path):
         assert state_of(straight) == state_of(other)
     saved = {path.name for path in (tmp_path / "b" / "checkpoints").glob("step-*")}
     assert saved >= {"step-6", "step-10"}  # on the disk at once, whatever is saved after them
-
-
-def test_a_paused_run_grants_requests_and_continues_with_the_same_bits(tmp_path):
-    straight, _ = made(tmp_path / "a")
-    straight.fit(*loaders())
-    asking = requesting({3: ["pause"]})
-    paused, points = made(tmp_path / "b", asking)
-    training = threading.Thread(target=paused.fit, args=loaders())
-    training.start()
-    while not asking.is_paused:
-        threading.Event().wait(0.01)
-    asking.request("validate")
-    while not any(point[:2] == ("valid", 4) for point in points):
-        threading.Event().wait(0.01)
-    assert paused.updates == 4 and training.is_alive()
-    asking.request("pause")
-    training.join()
-
-    assert same(straight.model.state_dict(), paused.model.state_dict())
-    assert state_of(straight) == state_of(paused)
-
-
-def test_a_paused_run_that_is_asked_to_stop_saves_and_stops(tmp_path):
-    asking = requesting({3: ["pause"]})
-    learner, _ = made(tmp_path, asking)
-
-    def stop():
-        while not asking.is_paused:
-            threading.Event().wait(0.01)
-        asking.stop("for a test")
-
-    threading.Thread(target=stop).start()
-    with pytest.raises(errors.Interrupted, match="for a test"), learner:
-        learner.fit(*loaders())
-
-    updates = learner.updates  # 3 if the stop came at once
-    assert updates in (3, 4) and (tmp_path / "checkpoints" / f"step-{updates}").is_dir()
 
 
 def test_a_validation_on_request_that_is_interrupted_is_given_up(tmp_path):

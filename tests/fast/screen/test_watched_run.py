@@ -4,8 +4,6 @@ import json
 from datetime import UTC, datetime
 
 from andiron.run_folder import RunFolder
-from andiron.shell.cli import answers
-from andiron.shell.run import log_file
 from andiron.wings.runs import run_reader
 from andiron.wings.screen.curves import Curves, MOST_SPLITS
 from andiron.wings.screen.watch import WatchedRun
@@ -42,27 +40,6 @@ def test_the_number_of_splits_is_bounded():
     for number in range(3 * MOST_SPLITS):
         curves.add(f"split-{number}", number, 1, {"loss": 0.5}, is_whole=True)
     assert len(curves.latest) == len(curves.by_name["loss"]) == MOST_SPLITS
-
-
-def test_a_run_paused_by_a_key_is_paused_until_it_continues(tmp_path, monkeypatch):
-    for module in (log_file, run_reader):
-        monkeypatch.setattr(module, "is_abandoned", lambda path: False)
-    given = list[dict]()
-    monkeypatch.setattr(answers, "give", given.append)
-    folder = RunFolder(tmp_path)
-    folder.status.write_text(json.dumps({"status": "running", "started": STARTED.isoformat()}))
-    states, lines = [], []
-    for line in (
-        "paused on request", "saved step-4: on request", "save on request, after update 4",
-        "continued on request",
-        "paused on request", "interrupted: key q",
-    ):  # fmt: skip
-        lines.append(f"2026-01-02 12:00:00,123 INFO {line}")
-        folder.log.write_text("\n".join(lines))
-        states.append(WatchedRun(folder).view().state)
-        WatchedRun(folder).answer(once=True)
-        assert given.pop()["status"] == run_reader.RunReader(folder).facts["status"] == states[-1]
-    assert states == ["paused", "paused", "paused", "running", "paused", "running"]
 
 
 def test_the_time_left_weighs_windows_by_their_updates_and_leaves_out_the_first():

@@ -4,7 +4,6 @@ import fcntl
 import io
 import logging
 import os
-import re
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -14,10 +13,7 @@ from andiron import errors
 from andiron.disk import append_only, files
 from andiron.plain import readable
 
-PAUSED = "paused on request"  # the line of a run that waits
-ON_REQUEST = re.compile("on request, after|INFO saved step-")  # what a paused run still does
 TAIL_BYTES = 2**16  # read for the last lines
-LINES_OF_A_PAUSE = 100  # that are searched for it
 log = logging.getLogger("andiron")
 
 
@@ -133,12 +129,6 @@ def tail(path: Path, lines: int) -> list[str]:
         file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
         return file.read(TAIL_BYTES).decode(errors="replace").splitlines()[-lines:]
     return []
-
-
-def is_paused(path: Path) -> bool:
-    """Whether the running run of the log at `path` waits until its user continues it."""
-    lines = [line for line in tail(path, LINES_OF_A_PAUSE) if not ON_REQUEST.search(line)]
-    return bool(lines) and lines[-1].endswith(PAUSED)
 
 
 def lock(file: io.FileIO) -> None:

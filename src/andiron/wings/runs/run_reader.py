@@ -19,7 +19,7 @@ from andiron.plain.states import State
 from andiron.run_folder import RunFolder
 from andiron.shell.run import run_record
 from andiron.shell.run.resume_policy import values_by_update
-from andiron.shell.run.log_file import is_abandoned, is_paused
+from andiron.shell.run.log_file import is_abandoned
 from andiron.shell.run.status import seconds
 from andiron.wings.runs import logged_lines
 from andiron.wings.runs.logged_lines import Line
@@ -207,8 +207,6 @@ class RunReader:
             facts["status"] = State.DIVERGED
         elif status == State.RUNNING and is_abandoned(self.folder.log):
             facts["status"] = State.KILLED
-        elif status == State.RUNNING and is_paused(self.folder.log):
-            facts["status"] = State.PAUSED
         return facts
 
     @cached_property

@@ -19,7 +19,6 @@ from andiron.progress import Progress
 from andiron.protocols import Point
 from andiron.render import summary_table, text
 from andiron.run_folder import RunFolder
-from andiron.shell.run.log_file import PAUSED
 from andiron.wings.screen import terminal
 from andiron.wings.screen.curves import Curves
 from andiron.wings.screen.followed_values import FollowedValues
@@ -66,7 +65,7 @@ class Dashboard:
         """Takes over the terminal."""
         log.removeHandler(self._messages)
         self._time_left = text.TimeLeft()
-        self._progress, self._elapsed, self._seen = progress, 0.0, time.perf_counter()
+        self._progress, self._started = progress, time.perf_counter()
         if self._folder is not None:  # the values logged by earlier processes
             FollowedValues(self._folder.metrics, self._curves).read()
         self._is_over.clear()
@@ -102,10 +101,7 @@ class Dashboard:
                 point.split, point.updates, point.epoch, point.values, point.whole_epoch
             )
         progress, interrupter = self._progress, self._interrupter
-        now = time.perf_counter()
-        self._elapsed += 0 if interrupter.is_paused else now - self._seen
-        self._seen = now
-        state = "paused" if interrupter.is_paused else "running"
+        elapsed, state = time.perf_counter() - self._started, "running"
         if interrupter.asked is not None:
             state = f"stopping ({interrupter.asked}): finishing the update and saving"
         earlier = [record.getMessage() for record in self._messages.buffer]
@@ -118,8 +114,8 @@ class Dashboard:
             num_batches=progress.num_batches,
             updates=progress.updates,
             num_updates=progress.num_updates,
-            elapsed=self._elapsed,
-            left=self._time_left.seconds(progress, self._elapsed),
+            elapsed=elapsed,
+            left=self._time_left.seconds(progress, elapsed),
             curves=self._curves,
             lines=[*earlier, *self._lines][-100:],
         )
@@ -127,9 +123,6 @@ class Dashboard:
     def _press(self, key: str) -> None:
         if key == "q":
             self._interrupter.stop("key q")
-        elif key == "p":
-            self._interrupter.request("pause")
-            log.info(PAUSED if self._interrupter.is_paused else "continued on request")
         elif key in REQUESTS:
             self._interrupter.request(REQUESTS[key])
             self._lines.append(f"{REQUESTS[key]} after this update")

@@ -13,7 +13,6 @@ STEERING = {
     "?": LOOKING["?"],
     "s": "save a checkpoint now",
     "v": "validate now; logged only",
-    "p": "pause, and continue",
 }
 
 
@@ -22,7 +21,7 @@ class View:
     """The state of a run; unknown totals are 0."""
 
     name: str
-    state: str = "running"  # or paused, stopping, done, failed ...
+    state: str = "running"  # or stopping, done, failed ...
     epoch: int = 0
     num_epochs: int = 0
     batch: int = 0

@@ -97,8 +97,6 @@ class WatchedRun:
         state, reason = (str(run_status.get(name) or "") for name in ("status", "reason"))
         if state != State.RUNNING:
             return f"{state or 'unknown'}{f': {reason}' if reason else ''}"
-        if log_file.is_paused(self._folder.log):
-            return State.PAUSED
         try:
             silence = time.time() - os.stat(self._folder.metrics).st_mtime
         except OSError:
