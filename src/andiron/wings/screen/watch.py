@@ -81,7 +81,7 @@ class WatchedRun:
             self._values.read()
             time.sleep(SECONDS_BETWEEN_ANSWERS)
         self._values.read()
-        listed = RunReader(self._folder).facts  # paused, as in the list of runs
+        listed = RunReader(self._folder).facts  # damaged or diverged, as in the list of runs
         answers.give(finished_run.plain(self._folder) | run_status | {"status": listed["status"]})
 
     def _read_status(self) -> dict[str, object]:
