@@ -21,7 +21,6 @@ from andiron.shell.config.trust import Trust
 from andiron.shell.config.violations import Problems
 
 REFERENCE = re.compile(r"\$\{([\w.]+)\}")  # to another option or variable
-DECODED = "; a variable of the environment is text: ${oc.decode:${oc.env:NAME}} reads its value"
 GLOBAL = "; the first line of that file is to be: # @package _global_"
 REMOVES = "; `override /GROUP: null` among the defaults of the file removes what stands there"
 
@@ -50,7 +49,7 @@ def problems(
     by_option = _problems_of_values(filled, options, folders)
     wrong = {*by_option, *missing}
     lines = {
-        option: line + _decoding(raw.get(option), line)
+        option: line
         for option, line in by_option.items()
         if not wrong & {*map(_source, _inside(option, raw))}
     }
@@ -133,9 +132,3 @@ def _source(value: object) -> str:
 
 def _inside(option: str, raw: dict[str, Any]) -> list[Any]:
     return [raw[path] for path in raw if f"{path}.".startswith(f"{option}.")]
-
-
-def _decoding(value: object, line: str) -> str:
-    """The remedy for a text of the environment where another type is needed."""
-    is_text = str(value).startswith("${oc.env:") and "should be a valid" in line
-    return DECODED if is_text else ""
