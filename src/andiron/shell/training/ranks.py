@@ -16,7 +16,6 @@ from typing import Any
 
 from andiron import errors
 from andiron.disk import append_only, guarded_folders
-from andiron.interrupter import SECONDS_BETWEEN_LOOKS
 from andiron.run_folder import RunFolder
 from andiron.shell.cli import command_line
 from andiron.shell.cli.signals import EXIT_USAGE, Signals, exit_code
@@ -25,6 +24,7 @@ from andiron.shell.config.schema import Train
 from andiron.shell.run import exhausted
 from andiron.shell.run.log_file import unwritable
 
+SECONDS_BETWEEN_LOOKS = 0.05  # at the store, for the start
 START = "start"  # key in the store: how rank 0 starts, as JSON
 # key in the store that outlasts restarts: the exit code of a failure that a restart would repeat
 FINAL = "andiron/final"
