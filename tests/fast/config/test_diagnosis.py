@@ -11,12 +11,13 @@ from andiron.shell.config import (
     arguments as command_arguments,
     composition,
     diagnosis,
+    project,
     resolution,
     schema,
 )
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
-OPTIMIZERS = ", ".join(sorted(path.stem for path in (CONF / "optimizer").glob("*.yaml")))
+OPTIMIZERS = ", ".join(diagnosis.groups(*project.shipped_conf_dirs())["optimizer"])
 
 
 def explained(*arguments):

@@ -43,7 +43,7 @@ def test_40_by_12_shows_the_essentials():
         " accuracy  train  0.5000",
         " accuracy  valid  0.3750  0.7500      1",
         "",
-        "q stop  ? help  s save  v validate  p p…",
+        "q stop  ? help  s save  v validate  ←→ …",
     ]
 
 
