@@ -29,7 +29,8 @@ from andiron.models import ResNet  # noqa: E402
 from andiron.schedules import Cosine  # noqa: E402
 from andiron.shell.assembly import components  # noqa: E402
 from andiron.shell.config.schema import Train  # noqa: E402
-from andiron.tasks import Adversarial, Classifier  # noqa: E402
+from andiron.tasks import Classifier  # noqa: E402
+from andiron_lab.adversarial import Adversarial  # noqa: E402
 
 EPOCHS, BATCH, SURE = 20, 64, 0.9
 

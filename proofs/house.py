@@ -84,7 +84,7 @@ PLAN = {
         "andiron.schedules": "__init__",
         "andiron.schedules.phased": WHOLE,
         "andiron.serialization": WHOLE,
-        "andiron.tasks": "__init__ adversarial classifier forward language regressor",
+        "andiron.tasks": "__init__ classifier forward language regressor",
         "andiron.writers": "__init__",
         "andiron.writers.shipped": WHOLE,
     },

@@ -92,22 +92,6 @@ class SequenceOutput(SupervisedOutput):
     nll: Scalar | None = None
 
 
-@dataclass(frozen=True)
-class AdversarialOutput(Detachable):
-    """Both losses of a GAN, and the discriminator's logits of real and of generated images.
-
-    The images themselves, in [-1, 1], are for metrics such as FID.
-    """
-
-    loss: Scalar  # the generator's
-    discriminator_loss: Scalar
-    real: Float[Tensor, " batch"]
-    generated: Float[Tensor, " batch"]
-    weight: Weight
-    real_images: Float[Tensor, "batch channels height width"] | None = None
-    generated_images: Float[Tensor, "batch channels height width"] | None = None
-
-
 def known_targets(item: Any) -> Bool[Tensor, "..."] | None:
     """A mask of the item's targets that count (not IGNORED); None if all do."""
     has_ignored = getattr(item, "has_ignored", False)  # a user's item may lack it

@@ -89,6 +89,13 @@ class ValidStep(Protocol):
     def valid_step(self, batch: Any) -> Any: ...
 
 
+@runtime_checkable
+class FromLatents(Protocol):
+    """A model whose inputs are not data, but random numbers."""
+
+    def generator_inputs(self, number: int) -> Tensor: ...
+
+
 def network_of(model: object) -> Any:
     """The network inside a task; another model is its own."""
     return getattr(model, "network", model)
@@ -137,6 +144,17 @@ class Statistic(Metric, Protocol):
         The parts are on the CPU; sums are float64 (exact for counts below 2^53), concatenated
         parts have their own dtype.
         """
+
+
+MetricUpdate = tuple[tuple[Any, ...], Mapping[str, Any]]  # arguments by place and by name
+
+
+@runtime_checkable
+class GivesUpdates(Protocol):
+    """An item that chooses the arguments of a metric of torchmetrics itself."""
+
+    def metric_updates(self, metric: object, names: Sequence[str]) -> list[MetricUpdate]:
+        """The updates of the metric, whose required arguments have these names."""
 
 
 @runtime_checkable

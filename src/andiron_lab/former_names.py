@@ -29,7 +29,11 @@ MOVED = {f"andiron.metrics.{name}": f"andiron_lab.scores.{name}" for name in SCO
 } | {
     f"andiron.writers{module}.MlflowWriter": "andiron_lab.mlflow_writer.MlflowWriter"
     for module in ("", ".shipped.mlflow")
+} | {
+    "andiron.models.GAN": "andiron_lab.adversarial.GAN",
+    "andiron.tasks.Adversarial": "andiron_lab.adversarial.Adversarial",
 }  # fmt: skip
+FUNCTIONS = "andiron.tasks.adversarial.", "andiron_lab.adversarial."
 
 
 def rename(nodes: Sequence[dict[str, Any]]) -> None:
@@ -38,6 +42,8 @@ def rename(nodes: Sequence[dict[str, Any]]) -> None:
     if any(node["_target_"] == "andiron.data.image_masks" for node in nodes):
         names["andiron.tasks.Classifier"] = "andiron_lab.masks.Segmentation"
     for node in nodes:
+        if isinstance(function := node.get("of"), str):  # of a Mean
+            node["of"] = function.replace(*FUNCTIONS)
         for former, name in names.items():
             if node["_target_"] == former:
                 node |= {"_target_": name} | ({"norm": "batch"} if name.endswith("UNet") else {})

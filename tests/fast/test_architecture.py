@@ -58,8 +58,6 @@ EXCEPTIONS = {  # to become fewer
                                 "andiron.writers"},
     # the vocabulary that data.json holds
     "andiron.data.splitting.described": {"andiron.data.on_disk.text_file"},
-    # pictures that a model shows are those that metrics show
-    "andiron.tasks.adversarial": {"andiron.metrics.classification.pictures"},
     # options that wrap any data, network, task or schedule
     "andiron.shell.assembly.components": {"andiron.data.composed.derived_splits"},
     "andiron.shell.assembly.grouped_optimizer": {"andiron.schedules"},

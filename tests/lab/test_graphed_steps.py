@@ -28,7 +28,8 @@ from andiron.optim.owners.group import Group
 from andiron.optim.own.averaging import Ema
 from andiron.protocols import TrainOutput
 from andiron.schedules import Cosine, Linear
-from andiron.tasks import Adversarial, Classifier, LanguageModel
+from andiron.tasks import Classifier, LanguageModel
+from andiron_lab.adversarial import GAN, Adversarial
 from andiron_lab.graphs import device_graph
 from andiron_lab.optim.gradient_noise import noise
 
@@ -478,7 +479,7 @@ TASKS = {
     "gpt": (lambda: LanguageModel(models.GPT(17, 8, dim=16, layers=1, heads=2)), tokens),
     "gan": (
         lambda: Adversarial(
-            models.GAN((1, 8, 8), latent=4, width=8), input_mean=0.5, input_std=0.5
+            GAN((1, 8, 8), latent=4, width=8), input_mean=0.5, input_std=0.5
         ),
         pictures,
     ),

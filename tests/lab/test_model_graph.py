@@ -8,8 +8,8 @@ import small_digits
 from andiron import inference
 from andiron.data import Batch
 from andiron.errors import MismatchError
-from andiron.outputs import AdversarialOutput
 from andiron.tasks import Classifier
+from andiron_lab.adversarial import AdversarialOutput
 from andiron_lab.views.embeddings import embeddings
 from andiron_lab.views.model_graph import operations
 

@@ -127,8 +127,6 @@ def asked_for(choice, folder):
             *text, "model.name=gpt2", "model.auto=AutoModelForCausalLM",
             "model.config={n_embd: 16, n_layer: 1, n_head: 2, vocab_size: 256}",
         ),
-        "metrics=adversarial": ("task=adversarial",),
-        "model=gan": ("task=adversarial",),
     }.get(choice, ())
 
 

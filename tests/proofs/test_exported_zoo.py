@@ -14,7 +14,6 @@ from in_process import called
 import andiron
 from andiron import models
 from andiron.shell.training import train
-from andiron.tasks import Adversarial
 from andiron.wings.trained.exports import export, output_agreement
 from andiron.wings.trained.exports.export import FORMATS, ONNX_PACKAGES
 
@@ -29,8 +28,6 @@ CASES = {
     "vit_checkpointed": ("model=vit", "model.depth=2", "model.dim=32",
                          "activation_checkpointing=blocks"),
     "gpt": (*TEXT, "metrics=language", "model=gpt", "model.layers=2", "model.dropout=0.1"),
-    "gan": ("model=gan", "task=adversarial", "metrics=adversarial", "data.size=16", "~loss",
-            "checkpoint.metric=null"),
     "resnet18": ("model=torchvision", "data.size=32"),
     "timm": ("model=timm", "model.name=test_resnet", "data.size=32"),
     "hf": ("model=hf", "model.name=vit", "model.auto=AutoModelForImageClassification",
@@ -115,9 +112,6 @@ def program_in(path):
 
 
 def whole_test_set(run):
-    """All test samples as they are stored and as the model takes them; latents for a generator."""
-    if isinstance(run.model, Adversarial):
-        latents = torch.randn(359, run.model.latent)
-        return latents, latents
+    """All test samples as they are stored and as the model takes them."""
     stored = run.data.test.__getitems__(range(len(run.data.test)))
     return stored.inputs, run.preprocessing.batcher(stored, run.device).inputs

@@ -1,7 +1,6 @@
 """Networks: plain modules, independent of training; their sizes come from the data."""
 
 from andiron.models.convnet import ConvNet
-from andiron.models.dcgan import GAN
 from andiron.models.dropout import Dropout
 from andiron.models.gpt import GPT
 from andiron.models.lenet import LeNet
@@ -12,6 +11,6 @@ from andiron.models.vit import ViT
 from andiron.models.zoo import torchvision
 
 __all__ = [
-    "GAN", "GPT", "MLP", "ConvNet", "Dropout", "LeNet", "ResNet", "ViT", "hf", "timm",
+    "GPT", "MLP", "ConvNet", "Dropout", "LeNet", "ResNet", "ViT", "hf", "timm",
     "torchvision",
 ]  # fmt: skip

@@ -1,6 +1,5 @@
 """Tasks: modules that add training and validation steps to a network."""
 
-from andiron.tasks.adversarial import Adversarial
 from andiron.tasks.classifier import (
     BinaryClassifier,
     BinaryCrossEntropy,
@@ -13,6 +12,6 @@ from andiron.tasks.language import LanguageModel
 from andiron.tasks.regressor import MeanSquaredError, Regressor
 
 __all__ = [
-    "Adversarial", "BinaryClassifier", "BinaryCrossEntropy", "Classifier", "CrossEntropy",
+    "BinaryClassifier", "BinaryCrossEntropy", "Classifier", "CrossEntropy",
     "Forward", "LanguageModel", "MeanSquaredError", "MultiLabelClassifier", "Regressor",
 ]  # fmt: skip

@@ -5,9 +5,10 @@ import math
 import torch
 
 from andiron.outputs import (
-    AdversarialOutput, BinaryClassificationOutput, ClassificationOutput,
-    MultiLabelClassificationOutput, RegressionOutput,
+    BinaryClassificationOutput, ClassificationOutput, MultiLabelClassificationOutput,
+    RegressionOutput,
 )  # fmt: skip
+from andiron.tasks.forward import LossOutput
 from andiron.wings.trained.evaluating import Details
 
 LOSS = torch.tensor(0.0)
@@ -59,5 +60,4 @@ def test_each_sample_has_a_score_and_nan_where_it_has_none():
 
 
 def test_an_item_without_classes_or_losses_gives_none():
-    ones = torch.ones(3)
-    assert read(AdversarialOutput(LOSS, LOSS, ones, ones, 3)) == ([], [])
+    assert read(LossOutput(LOSS, 3)) == ([], [])

@@ -11,7 +11,6 @@ import torch
 from in_process import called
 
 import andiron
-from andiron.errors import MismatchError
 from andiron.learner import evaluation
 from andiron.shell.training import train
 from andiron.wings.trained import evaluating
@@ -158,7 +157,7 @@ OFFERED = {  # by data set: the targets that it has; there are no cases of tasks
 def test_there_is_a_case_for_every_data_set_and_every_task_that_predicts():
     assert {*OFFERED} == choices("data")
     # predictions of task=forward: tests/proofs/data/test_own_batch_runs.py
-    assert {*TARGETS, "adversarial", "forward"} == choices("task")
+    assert {*TARGETS, "forward"} == choices("task")
     assert CASES.keys() == {
         (data, task)
         for data, offered in OFFERED.items()
@@ -169,14 +168,6 @@ def test_there_is_a_case_for_every_data_set_and_every_task_that_predicts():
 
 def choices(group):
     return {path.stem for path in (CONF / group).glob("*.yaml")}
-
-
-def test_a_gan_predicts_nothing(here):
-    options = ("task=adversarial", "model.width=8")
-    assert called(train.main, *options, *SHORT, FOLDER, cwd=here).code == 0
-
-    with pytest.raises(MismatchError, match="a GAN cannot predict"):
-        andiron.load("run").predict(torch.zeros(1, 1, 8, 8))
 
 
 @pytest.mark.parametrize(("data", "task"), CHOSEN)

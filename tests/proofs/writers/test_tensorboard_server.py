@@ -189,7 +189,7 @@ HISTOGRAMS = {
     for updates in (20, 40, 53)
 }
 JOBS_WITH_MORE = {
-    "gan": ["task=adversarial"],
+    "pictures": ["metrics=classification_pictures"],
     "tables": ["metrics=classification_full"],
     "text": ["data=text", "data.path=text.txt", "data.context_length=16", "model.layers=1",
              "model.dim=16"],
@@ -239,14 +239,14 @@ def test_the_histograms_tab_has_every_tensor_at_every_log_point(more):
         assert lefts[1:] == rights[:-1]
 
 
-def test_what_models_generate_and_tables_are_shown_beside_the_curves(more):
+def test_pictures_tables_and_generated_text_are_shown_beside_the_curves(more):
     images = until(lambda: ask(more, "data/plugin/images/tags"))
-    query = "tag=generated&run=gan/tensorboard/valid&sample=0"
+    query = "tag=worst_errors/images&run=pictures/tensorboard/valid&sample=0"
     (described,) = ask(more, f"data/plugin/images/images?{query}")
     picture_of = f"{more}data/plugin/images/individualImage?{described['query']}"
     with OPENER.open(picture_of, timeout=30) as answer:
         picture = Image.open(io.BytesIO(answer.read()))
-    assert images["gan/tensorboard/valid"].keys() == {"generated"} and described["step"] == 21
+    assert images["pictures/tensorboard/valid"].keys() == {"worst_errors/images"} and described["step"] == 21
     assert picture.size == (32, 32)  # four by four digits of 8x8
 
     def texts(run, tag):

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.metrics.adapted import computed_values, packed_states, update_arguments
-from andiron.protocols import Parts, Result
+from andiron.protocols import MetricUpdate, Parts, Result
 from andiron.ranges import Node
 
 REFUSALS = (IndexError, KeyError, RuntimeError, TypeError, ValueError)
@@ -19,8 +19,8 @@ REFUSALS = (IndexError, KeyError, RuntimeError, TypeError, ValueError)
 class Torchmetrics:
     """Any `metric` of torchmetrics; its states are the parts.
 
-    It gets (item.output, item.targets): probabilities of a classifier, texts for a text metric,
-    real and generated images of a GAN. `inputs`, a function of the item, gives other arguments: a
+    It gets (item.output, item.targets): probabilities of a classifier, texts for a text metric; or
+    the item's `metric_updates`. `inputs`, a function of the item, gives other arguments: a
     tuple, a dict by name, or a list of them for several updates. Curves and matrices are pictures,
     on validation data only, as is every metric with `validation_only`. Its own argument
     `ignore_index: -100` leaves out IGNORED targets. Most metrics validate their inputs, which reads
@@ -80,7 +80,7 @@ class Torchmetrics:
         self._prepare(torch.device("cpu"))
         return computed_values.value_of(self.name, self.metric, result)
 
-    def _updates(self, item: object) -> list[update_arguments.Update]:
+    def _updates(self, item: object) -> list[MetricUpdate]:
         if self._inputs is not None:
             return update_arguments.updates_by(self._inputs, item)
         try:
@@ -105,7 +105,7 @@ class Torchmetrics:
         return f"{remedy}, or leave it out, on the command line by ~metrics.{self.name}"
 
     @contextmanager
-    def _refusals_named(self, updates: Sequence[update_arguments.Update] = ()) -> Iterator[None]:
+    def _refusals_named(self, updates: Sequence[MetricUpdate] = ()) -> Iterator[None]:
         """Turns torchmetrics' refusals into a MismatchError; errors of a user's class pass.
 
         Raises: MismatchError.

@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from andiron import errors, outputs
 from andiron.metrics.sequence import decoded_text
-from andiron.outputs import AdversarialOutput, RegressionOutput, SequenceOutput
+from andiron.outputs import RegressionOutput, SequenceOutput
+from andiron.protocols import GivesUpdates, MetricUpdate
 
-Update = tuple[tuple[Any, ...], Mapping[str, Any]]
 Parameters = dict[str, inspect.Parameter]  # of `update` without a default, by name
 ANSWERS = (outputs.BinaryClassificationOutput, outputs.MultiLabelClassificationOutput)
 
@@ -28,7 +27,7 @@ def innermost(owners: Sequence[Any]) -> tuple[Any, Parameters]:
     return owners[0], {}
 
 
-def updates_by(inputs: Callable[[Any], object], item: object) -> list[Update]:
+def updates_by(inputs: Callable[[Any], object], item: object) -> list[MetricUpdate]:
     """The updates that a user's function returns for an item.
 
     It returns the arguments as a tuple or, by name, as a dict; or a list of these for several
@@ -38,7 +37,7 @@ def updates_by(inputs: Callable[[Any], object], item: object) -> list[Update]:
     return [_update(value) for value in (returned if isinstance(returned, list) else [returned])]
 
 
-def tensors(updates: Sequence[Update]) -> tuple[Tensor, ...]:
+def tensors(updates: Sequence[MetricUpdate]) -> tuple[Tensor, ...]:
     """The arguments of the only update, which are concatenated over the batches.
 
     Raises: TypeError for several updates, or anything else than positional tensors.
@@ -49,7 +48,7 @@ def tensors(updates: Sequence[Update]) -> tuple[Tensor, ...]:
     return arguments
 
 
-def described(update: Update) -> str:
+def described(update: MetricUpdate) -> str:
     """The kinds and shapes of the arguments, for messages."""
     arguments, named = update
     shown = (
@@ -63,15 +62,15 @@ def described(update: Update) -> str:
 
 def updates_of(
     metric: object, takes: Parameters, item: object, vocabulary: Sequence[str] | None
-) -> list[Update]:
-    """The updates for an item: predictions and targets, real and generated images, or texts.
+) -> list[MetricUpdate]:
+    """The updates for an item: its own, predictions and targets, or texts.
 
     Parameters beyond the first two are attributes of the item with their name.
     Raises: MismatchError if the item lacks an argument.
     """
     names = [*takes]
-    if isinstance(item, AdversarialOutput):
-        return _of_images(metric, names, item)
+    if isinstance(item, GivesUpdates):
+        return item.metric_updates(metric, names)
     if _takes_text(takes) and isinstance(getattr(item, "output", None), Tensor):
         if not isinstance(item, SequenceOutput):
             raise _misfit(metric, item, "takes text, which is not in")
@@ -85,7 +84,7 @@ def updates_of(
     return [(first, {name: getattr(item, name) for name in names[2:]})]
 
 
-def _update(arguments: object) -> Update:
+def _update(arguments: object) -> MetricUpdate:
     if isinstance(arguments, Mapping):
         return (), arguments
     return (arguments if isinstance(arguments, tuple) else (arguments,)), {}
@@ -115,29 +114,6 @@ def _of_outputs(metric: object, item: object) -> tuple[Any, Any]:
     if isinstance(item, SequenceOutput) and not _is_of("torchmetrics.text", metric):
         return output.flatten(0, 1).softmax(dim=-1), targets.flatten()
     return output, targets
-
-
-def _of_images(metric: object, names: Sequence[str], item: AdversarialOutput) -> list[Update]:
-    if item.real_images is None or item.generated_images is None:
-        raise _misfit(metric, item, "takes images, which are not in")
-    generated = _pixels(metric, item.generated_images)
-    if "real" in names:
-        real = _pixels(metric, item.real_images)
-        return [((real,), {"real": True}), ((generated,), {"real": False})]
-    if len(names) == 1:
-        return [((generated,), {})]
-    raise _misfit(metric, item, f"takes {', '.join(names)}, and there are no pairs in")
-
-
-def _pixels(metric: object, images: Float[Tensor, "batch channels height width"]) -> Tensor:
-    """Images in [-1, 1] as bytes, or in [0, 1] for a metric that normalises; grey ones as RGB.
-
-    A user's feature network gets the channels unchanged.
-    """
-    unit = ((images.float() + 1) / 2).clamp(0, 1)
-    if images.shape[1] == 1 and not getattr(metric, "used_custom_model", True):
-        unit = unit.expand(-1, 3, -1, -1)
-    return unit if getattr(metric, "normalize", True) else (unit * 255).round().to(torch.uint8)
 
 
 def _takes_text(takes: Parameters) -> bool:

@@ -18,12 +18,12 @@ from andiron.data.kinds.new_samples import NewSamples
 from andiron.data.splitting.described import Described
 from andiron.learner.precision import Precision
 from andiron.plain import wings
+from andiron.protocols import FromLatents
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import components, targets
 from andiron.shell.config import trust
 from andiron.shell.config.schema import Train
 from andiron.shell.run import run_record
-from andiron.tasks import Adversarial
 from andiron.wings.runs import logged_lines
 from andiron.wings.trained import predictions, text_generation
 from andiron.wings.trained.predictions import Prediction
@@ -104,7 +104,7 @@ class Run:
 
         Raises: MismatchError for a GAN, which has no inputs to predict from.
         """
-        if isinstance(self.model, Adversarial):
+        if isinstance(self.model, FromLatents):
             reason = "a GAN cannot predict; run.model(latents) generates images"
             raise errors.MismatchError(reason)
         size = self.batch_size if batch_size is None else batch_size

@@ -13,8 +13,9 @@ from andiron.data.dataset import Batcher
 from andiron.data.splitting.described import Described
 from andiron.disk import files
 from andiron.plain import wings
+from andiron.protocols import FromLatents
 from andiron.shell.run import lab_options
-from andiron.tasks import Adversarial, LanguageModel
+from andiron.tasks import LanguageModel
 from andiron.tasks.criterion import Supervised
 from andiron.wings.trained.exports import programs
 from andiron.wings.trained.exports.model_card import Card
@@ -86,10 +87,8 @@ def _inputs(model: nn.Module, described: Described, stored: object, kind: str) -
 
     Both are the batch where the model takes no single tensor, and only its weights are written.
     """
-    if isinstance(model, Adversarial):
-        latents = torch.randn(
-            max(BATCH_SIZES), model.latent, generator=torch.Generator().manual_seed(0)
-        )
+    if isinstance(model, FromLatents):
+        latents = model.generator_inputs(max(BATCH_SIZES))
         return latents, latents
     name = getattr(model, "only_input", "inputs")  # of `Forward`, or a task of one's own
     batch = described.batcher(stored, torch.device("cpu"))
@@ -110,7 +109,7 @@ def _check_preprocessing(model: nn.Module, kind: str) -> None:
     """Raises: DataError for weights alone, and for a generator."""
     if kind in WEIGHTS:
         problem = f"{kind} has weights and no program; choose --format torch or onnx"
-    elif isinstance(model, Adversarial):
+    elif isinstance(model, FromLatents):
         problem = "a generator's inputs are latents, which are not preprocessed"
     else:
         return

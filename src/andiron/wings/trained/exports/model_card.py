@@ -13,7 +13,7 @@ from andiron.data.kinds import recorded_kind
 from andiron.data.splitting.described import Described
 from andiron.plain import markdown, readable
 from andiron.plain.plain_values import or_nan
-from andiron.protocols import network_of
+from andiron.protocols import FromLatents, network_of
 from andiron.serialization.record import dtype_name
 from andiron.shell.assembly import targets
 from andiron.shell.config.schema import Train
@@ -149,7 +149,7 @@ On inputs of the run's data: {agreement}; at most {TOLERANCE:g} of the largest o
 
     def _input_meaning(self, is_stored: bool) -> str:
         batcher = repr(self.described.batcher)
-        if type(self.model).__name__ == "Adversarial":
+        if isinstance(self.model, FromLatents):
             return "independent normal numbers"
         how = f"preprocessed as by `{_plain(batcher)}` of `andiron.data`"
         if is_stored:

@@ -10,12 +10,10 @@ from andiron import data, errors, gradients, inference, randomness
 from andiron.data.dataset import Batch
 from andiron.learner import LearnerBuilder
 from andiron.metrics import Loss
-from andiron.models.dcgan import GAN
 from andiron.optim import Group, GroupedOptimizer, GradientsAccumulator, Optimizer
-from andiron.outputs import AdversarialOutput
 from andiron.protocols import Shows, TrainStep, ValidStep
-from andiron.tasks import adversarial
-from andiron.tasks.adversarial import Adversarial
+from andiron_lab import adversarial
+from andiron_lab.adversarial import GAN, Adversarial, AdversarialOutput
 from refusals import message_of
 
 DIGITS = data.digits(valid=0.1, split_seed=0)

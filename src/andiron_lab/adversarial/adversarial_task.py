@@ -1,14 +1,15 @@
 """Adversarial training: a generator and a discriminator, each with its own loss and gradients.
 
->>> from andiron.models import GAN
+>>> from andiron_lab.adversarial.dcgan import GAN
 >>> network = GAN(input_shape=(1, 8, 8), latent=4, width=8)
 >>> task = Adversarial(network, input_mean=0.5, input_std=0.5)
 >>> task.samples()["generated"].shape  # a grid of 4 x 4 images
 torch.Size([1, 32, 32])
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
@@ -17,15 +18,48 @@ from torch.nn import functional
 
 from andiron import errors, randomness
 from andiron.data.dataset import Batch
-from andiron.gradients import Gradients, backward
+from andiron.gradients import Detachable, Gradients, backward
 from andiron.metrics.classification.pictures import tiled
-from andiron.outputs import AdversarialOutput, Scalar, Weight
-from andiron.protocols import TrainOutput
+from andiron.outputs import Scalar, Weight
+from andiron.protocols import MetricUpdate, TrainOutput
 from andiron.ranges import Count
 from andiron.recording import keep_arguments
 from andiron.tasks.regressor import Numbers, Scales
 
 Images = Float[Tensor, "batch channels height width"]
+
+
+@dataclass(frozen=True)
+class AdversarialOutput(Detachable):
+    """Both losses of a GAN, and the discriminator's logits of real and of generated images.
+
+    The images themselves, in [-1, 1], are for metrics such as FID.
+    """
+
+    loss: Scalar  # the generator's
+    discriminator_loss: Scalar
+    real: Float[Tensor, " batch"]
+    generated: Float[Tensor, " batch"]
+    weight: Weight
+    real_images: Images | None = None
+    generated_images: Images | None = None
+
+    def metric_updates(self, metric: object, names: Sequence[str]) -> list[MetricUpdate]:
+        """The real and the generated images, or those alone, for a metric of torchmetrics.
+
+        Raises: MismatchError for a metric that takes anything else.
+        """
+        lack = f"takes {', '.join(names)}, and there are no pairs in"
+        if self.real_images is None or self.generated_images is None:
+            lack = "takes images, which are not in"
+        elif "real" in names:
+            real, generated = (
+                _pixels(metric, images) for images in (self.real_images, self.generated_images)
+            )
+            return [((real,), {"real": True}), ((generated,), {"real": False})]
+        elif len(names) == 1:
+            return [((_pixels(metric, self.generated_images),), {})]
+        raise errors.MismatchError(f"{type(metric).__name__} {lack} the AdversarialOutput")
 
 
 @keep_arguments
@@ -104,6 +138,10 @@ class Adversarial(nn.Module):
         images = self._images(batch)
         return self._output(images, self.generator(self._fixed_latents(len(images), "valid")))
 
+    def generator_inputs(self, number: int) -> Float[Tensor, "number latent"]:
+        """Latents to try an exported generator with."""
+        return self._fixed_latents(number, "export")
+
     def samples(self) -> dict[str, str | Tensor]:
         """`generated`: grid x grid images of fixed latents; empty unless 1 or 3 channels."""
         images = self.generator(self._fixed_latents(self.grid**2, "samples")).float()
@@ -177,3 +215,14 @@ def _frozen(module: nn.Module) -> Iterator[None]:
 def _gradients(loss: Tensor, model: nn.Module) -> dict[str, Tensor]:
     """The gradients by name; empty if every parameter that the loss depends on is frozen."""
     return dict(backward(loss, model)) if loss.requires_grad else {}
+
+
+def _pixels(metric: object, images: Images) -> Tensor:
+    """Images in [-1, 1] as bytes, or in [0, 1] for a metric that normalises; grey ones as RGB.
+
+    A user's feature network gets the channels unchanged.
+    """
+    unit = ((images.float() + 1) / 2).clamp(0, 1)
+    if images.shape[1] == 1 and not getattr(metric, "used_custom_model", True):
+        unit = unit.expand(-1, 3, -1, -1)
+    return unit if getattr(metric, "normalize", True) else (unit * 255).round().to(torch.uint8)
