@@ -212,14 +212,10 @@ def _is_split(value: Any) -> bool:
 
 Horizon = _updates(1)
 Span = _updates(0)  # 0: leaves a phase out, such as a warm-up
-Traced = Annotated[
-    dict[str, Any],
-    kind(
-        f"{{updates: [first, last]}}, counted from 1, at most {MOST_TRACED:,} of them",
-        _is_traced,
-        dict[Literal["updates"], list[Count]],
-    ),
-]
+Traced = Annotated[dict[str, Any], kind(
+    f"{{updates: [first, last]}}, counted from 1, at most {MOST_TRACED:,} of them",
+    _is_traced, dict[Literal["updates"], list[Count]],
+)]  # fmt: skip
 Device = Annotated[Any, _text("auto, cpu, mps, cuda or cuda:<index>", DEVICE)]
 RunName = Annotated[Any, _text("up to 64 of A-Z a-z 0-9 _.+- (the first not .+-)", RUN_NAME)]
 SET_NAMES = (
@@ -263,18 +259,12 @@ def _typed(allowed: str, written_as: Any) -> PlainValidator:
     return kind(allowed, is_allowed, written_as)
 
 
-StartFrom = Annotated[
-    str | dict[str, Any],
-    _typed(
-        "a path, or {path: x, rename: {OLD: NEW}, except: [REGEX], partial: true, other_names: "
-        "true}",
-        str | _Weights,
-    ),
-]
-ResizingOption = Annotated[
-    dict[str, Any],
-    _typed("{crop: 0.875, interpolation: bicubic, squash: true}", Resizing),
-]
+StartFrom = Annotated[str | dict[str, Any], _typed(
+    "a path, or {path: x, rename: {OLD: NEW}, except: [REGEX], partial: true, other_names: true}",
+    str | _Weights,
+)]  # fmt: skip
+RESIZING = "{crop: 0.875, interpolation: bicubic, squash: true}"
+ResizingOption = Annotated[dict[str, Any], _typed(RESIZING, Resizing)]
 SplitOption = Annotated[str | dict[str, Any], kind(  # see data.splitting.divided_rows.Division
     "random, stratified, in_order, {gap: ROWS}, {group: COLUMN}, or {by: COLUMN, valid: [VALUE], "
     "test: [VALUE]}", _is_split, str | dict[str, Any],
