@@ -13,7 +13,7 @@ from pages import ALL, DOCS, ELSEWHERE, PAGES, README, ROOT, blocks, commands
 from andiron import outputs, protocols, tasks
 from andiron.__main__ import COMMANDS, OF_THE_LAB, others
 from andiron.shell.config import diagnosis
-from andiron_lab import masks
+from andiron_lab import adversarial, masks
 
 
 def test_each_page_with_blocks_of_its_own_tests_is_named_there():
@@ -171,7 +171,7 @@ def test_what_a_page_names_can_be_imported():
         if not name.endswith((".py", ".md", ".txt", ".json", ".log", ".yaml"))
         and not is_importable(name)
     }
-    items = {*dir(outputs), *dir(protocols), *dir(tasks), *dir(masks)}
+    items = {*dir(outputs), *dir(protocols), *dir(tasks), *dir(masks), *dir(adversarial)}
     unknown |= {(page, name) for page, text in ALL.items() for name in ITEMS.findall(text)
                 if name not in items}  # fmt: skip
     assert not unknown
