@@ -11,6 +11,7 @@ from andiron.shell.config import (
     arguments as command_arguments,
     composition,
     diagnosis,
+    misplaced,
     project,
     resolution,
     schema,
@@ -46,6 +47,12 @@ def problems(*overrides):
     ("bacth_size=3", "bacth_size: no such option; did you mean 'batch_size'?"),
     ("optimizer.lr=1", "optimizer.lr: no such option; did you mean 'lr'?"),
     ("data.batch_size=8", "data.batch_size: no such option; did you mean 'batch_size'?"),
+    ("learning_rate=1", "learning_rate: no such option; did you mean 'lr'?"),
+    ("ckpt_path=x", "ckpt_path: no such option; did you mean 'resume'?"),
+    ("trainer.max_epochs=3", "trainer.max_epochs: no such option; did you mean 'num_epochs'?"),
+    ("logger.wandb.project=x", "logger.wandb.project: no such option; did you mean 'writers'?"),
+    ("name=forêt", "name=forêt: cannot be read as option=value: token recognition error at: 'ê'; "
+     """a text is quoted for Hydra too: 'name="forêt"'"""),
     ("dropout=0.5", "dropout: no such option; did you mean 'model.dropout'?"),
     ("model.weight_decay=1",
      "model.weight_decay: no such option; did you mean 'optimizer.weight_decay'?"),
@@ -60,8 +67,7 @@ def problems(*overrides):
     ("mnist", "mnist: cannot be read as option=value: did you mean data=mnist?"),
     ("nothing", "nothing: cannot be read as option=value: an option is typed as lr=0.1; andiron "
      "help lists the commands"),
-    ("model.optimizer.lr=3",
-     "model.optimizer: no such option; did you mean 'optimizer'?"),
+    ("model.optimizer.lr=3", "model.optimizer.lr: no such option; did you mean 'lr'?"),
     ("batch-size=3", "batch-size: no such option; did you mean 'batch_size'?"),
     ("early_stopping.patience=3", "early_stopping.patience=3: should be an object with a "
      "_target_, as early_stopping=... chooses"),
@@ -82,6 +88,21 @@ def test_a_mistake_is_reported_in_one_line(argument, line):
 def test_a_choice_of_another_library_leads_to_the_one_here(group, choice, nearest):
     (line,) = explained(f"{group}={choice}")
     assert f"; did you mean {nearest!r}?" in line
+
+
+@pytest.mark.parametrize("arguments", [
+    ("--lr", "0.1"), ("-lr", "0.1"), ("--learning-rate", "0.1"), ("lr", "0.1"),
+    ("learning_rate", "0.1"),
+])  # fmt: skip
+def test_an_option_typed_as_elsewhere_is_shown_as_here(arguments):
+    (line,) = explained(*arguments)
+    assert line.endswith(": lr=0.1")
+
+
+def test_each_name_of_another_codebase_leads_to_an_option():
+    for name in misplaced.OTHER_NAMES:
+        (line,) = explained(f"{name}=3")
+        assert "; did you mean '" in line, name
 
 
 def test_every_mistake_is_reported_at_once():
@@ -110,6 +131,13 @@ def test_options_of_an_unknown_choice_are_not_checked():
 
 def test_a_sound_command_line_is_answered_in_hydras_own_words():
     assert explained("lr=0.1", "optimizer=sgd") == ["its own words"]
+
+
+def test_a_file_alone_leads_to_the_command_that_reads_tables(tmp_path):
+    (table := tmp_path / "flowers.csv").touch()
+    (line,) = explained(str(table))
+    assert "a path; data=csv data.path=" in line
+    assert "flowers.csv trains on a table, resume=" in line
 
 
 def test_a_run_folder_alone_leads_to_the_option_that_resumes_it(tmp_path):

@@ -6,7 +6,7 @@
 ['~loss', '+loss={_target_: mine.Loss}', '++metrics.f1=null', '++metrics.f1={_target_: mine.F1}']
 """
 
-import re
+import shlex
 from argparse import ArgumentParser, Namespace
 from itertools import chain
 from typing import Any, NoReturn
@@ -20,6 +20,7 @@ from andiron import errors
 from andiron.errors import Problem
 from andiron.disk import files
 from andiron.plain import wings
+from andiron.shell.config.misplaced import current_name
 from andiron.shell.config.schema import APART, NAMED_GROUPS, NODE_GROUPS, Train
 from andiron.shell.config.violations import fields_of
 
@@ -37,7 +38,7 @@ def in_order(arguments: list[str]) -> list[str]:
     Raises: ConfigError for a flag that is unknown, lacks its value, or would read a pickle.
     """
     options, unknown = _parser().parse_known_intermixed_args(arguments)
-    problems = [_unknown(flag) for flag in unknown if flag[:1] == "-"]
+    problems = [_unknown(flag, arguments) for flag in unknown if flag[:1] == "-"]
     if options.experimental_rerun is not None:
         problems.append(
             f"--experimental-rerun={options.experimental_rerun}: would read a pickle; resume=<run "
@@ -174,14 +175,17 @@ def _refuse(message: str) -> NoReturn:
     raise errors.ConfigError([f"{message.removeprefix('argument ')}; --hydra-help lists the flags"])
 
 
-def _unknown(flag: str) -> str:
+def _unknown(flag: str, arguments: list[str]) -> str:
     """The problem of an unknown flag, perhaps an option with dashes."""
     # private: argparse lists its options in the text of its help only
     strings = [name for action in _parser()._actions for name in action.option_strings]
     flags = [name for name in strings if name.startswith("--")]
-    name = flag.partition("=")[0]
-    option = flag.lstrip("-")
-    is_option = re.split("[.=]", option)[0] in fields_of(Train).parameters
-    hint = f"; options have no dashes: {option}" if is_option else errors.nearest(name, flags)
+    name, _, value = flag.partition("=")
+    option = current_name(name.lstrip("-"))
+    following = arguments[arguments.index(flag) + 1 :][:1]
+    value = value or next((text for text in following if "=" not in text), "...")
+    is_option = option.partition(".")[0] in fields_of(Train).parameters
+    typed = shlex.quote(f"{option}={value}")
+    hint = f"; options have no dashes: {typed}" if is_option else errors.nearest(name, flags)
     near = {"nearest": option} if is_option else errors.choices(name, flags)
     return Problem(f"{flag}: no such flag{hint}", kind="unknown_option", option=name, **near)

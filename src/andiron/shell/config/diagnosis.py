@@ -18,11 +18,13 @@ from andiron.errors import Problem
 from andiron.run_folder import RunFolder
 from andiron.shell.config import (
     arguments as command_arguments,
+    misplaced,
     project,
     quoting,
     resolution,
     schema,
     search_path,
+    violations,
 )
 
 Groups = dict[str, list[str]]  # the choices of every config group
@@ -62,7 +64,7 @@ def _checked_alone(
     lines, valid = [], []
     for text in overrides:
         if "=" not in text and text[:1] != "~":
-            lines.append(_without_value(text, choices))
+            lines += _without_value(text, overrides, choices)
             continue
         try:
             override = OverridesParser.create().parse_override(text)
@@ -70,7 +72,8 @@ def _checked_alone(
             single = _with_first_value(override, choices)
         except OF_HYDRA as unread:
             reason = str(unread).splitlines()[0]
-            quoted = shlex.quote(quoting.override(*text.partition("=")[::2]))
+            option, _, value = text.partition("=")
+            quoted = shlex.quote(f"{option}={quoting.texts(value)}")
             remedy = f"a text is quoted for Hydra too: {quoted}"
             lines.append(f"{text}: cannot be read as option=value: {reason}; {remedy}")
             continue
@@ -83,16 +86,33 @@ def _checked_alone(
     return lines, valid
 
 
-def _without_value(text: str, choices: Groups) -> str:
-    """The line for an argument without an equals sign."""
+def _without_value(text: str, overrides: list[str], choices: Groups) -> list[str]:
+    """The line for an argument without an equals sign; none for a value after its option."""
+    place = overrides.index(text)
+    before, after = overrides[:place][-1:], overrides[place + 1 :][:1]
+    if any(map(_is_option, before)):
+        return []
     groups = [group for group, names in choices.items() if text in names]
     if os.path.exists(RunFolder(Path(text)).manifest):
         reason = f"a run's folder, resume={text} resumes it"
+    elif os.path.exists(text):
+        of_data = quoting.typed("data.path", text)
+        reason = f"a path; data=csv {of_data} trains on a table, resume={text} resumes a run"
+    elif _is_option(text):
+        value = next((value for value in after if "=" not in value), "...")
+        typed = shlex.quote(f"{misplaced.current_name(text)}={value}")
+        reason = f"an option has its value after an equals sign: {typed}"
     elif groups:
         reason = f"did you mean {' or '.join(f'{group}={text}' for group in groups)}?"
     else:
         reason = "an option is typed as lr=0.1; andiron help lists the commands"
-    return f"{text}: cannot be read as option=value: {reason}"
+    return [f"{text}: cannot be read as option=value: {reason}"]
+
+
+def _is_option(text: str) -> bool:
+    """Whether an argument is an option, or the name of one in another codebase, alone."""
+    name = misplaced.current_name(text).partition(".")[0]
+    return "=" not in text and name in violations.fields_of(schema.Train).parameters
 
 
 def _option(text: str) -> str:

@@ -1,7 +1,10 @@
 """Checks Hydra's own node of a run: its log file, and whether a sweep was meant."""
 
+from typing import Any
+
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
+from omegaconf import OmegaConf
 
 from andiron import errors
 from andiron.shell.config import schema
@@ -21,7 +24,8 @@ def check(arguments: list[str]) -> None:
         raise errors.ConfigError([f"{choice}: {why}; give hydra/job_logging=stdout, or none"])
     if own.mode is RunMode.MULTIRUN or ONE_RUN in arguments:
         return
-    given = {text.partition("=")[0] for text in own.overrides.task}
+    texts: Any = OmegaConf.to_container(own.overrides.task, resolve=False)  # they may hold ${
+    given = {text.partition("=")[0] for text in texts}
     names = [name for name in schema.OF_A_SWEEP if name in given]
     if not {*(own.sweeper.get("params") or ())} <= given:  # else it is one job of a search again
         names.append("hydra.sweeper.params")

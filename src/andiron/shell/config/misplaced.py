@@ -1,9 +1,37 @@
-"""The right place of a misplaced option: `optimizer.lr` is `lr`."""
+"""The right place of a misplaced option, and the name here of another codebase's."""
 
 from andiron.errors import Problem
 from andiron.shell.config import node_checks, trust
+from andiron.shell.config.leaves import leaves
 from andiron.shell.config.signatures import Signature, signature
 from andiron.shell.config.violations import Options, Problems, UNKNOWN
+
+OTHER_NAMES = {  # by their names in other codebases
+    "learning_rate": "lr", "epochs": "num_epochs", "max_epochs": "num_epochs",
+    "steps": "num_updates", "max_steps": "num_updates", "num_steps": "num_updates",
+    "bs": "batch_size", "train_batch_size": "batch_size", "workers": "num_workers",
+    "accumulate_grad_batches": "grads_accumulation", "gradient_clip_val": "clip",
+    "max_grad_norm": "clip", "grad_clip": "clip", "wd": "weight_decay", "random_seed": "seed",
+    "amp": "precision", "fp16": "precision", "bf16": "precision", "gpus": "device",
+    "devices": "device", "accelerator": "device", "ckpt_path": "resume",
+    "resume_from_checkpoint": "resume", "pretrained": "start_from", "opt": "optimizer",
+    "criterion": "loss", "net": "model", "arch": "model", "logger": "writers", "wandb": "writers",
+    "callbacks": "observers", "ema": "averages", "patience": "early_stopping",
+    "drop_rate": "dropout", "output_dir": "hydra.run.dir", "val_check_interval": "validate_every",
+    "check_val_every_n_epoch": "validate_every", "eval_steps": "validate_every",
+    "logging_steps": "log_every", "save_steps": "every", "warmup": "scheduler",
+    "warmup_steps": "scheduler", "fast_dev_run": "debug",
+}  # fmt: skip
+
+
+def current_name(name: str) -> str:
+    """The name here of an option with this name, or of another codebase.
+
+    >>> current_name("max-epochs"), current_name("lr")
+    ('num_epochs', 'lr')
+    """
+    name = name.replace("-", "_")
+    return OTHER_NAMES.get(name, name)
 
 
 def corrected(problems: Problems, options: Signature, plain: Options) -> Problems:
@@ -12,13 +40,21 @@ def corrected(problems: Problems, options: Signature, plain: Options) -> Problem
     `options` are the options of a run; they precede the arguments of the nodes in `plain`.
     """
     unknown = [option for option, line in problems.items() if line.startswith(f"{option}{UNKNOWN}")]
-    places = _places(options, plain) if unknown else {}
+    if not unknown:
+        return problems
+    places = _places(options, plain)
     lines = dict(problems)
     for option in unknown:
-        if right := places.get(option.rpartition(".")[2]):
-            line = f"{option}{UNKNOWN}; did you mean {' or '.join(map(repr, right))}?"
-            fields = {"kind": "unknown_option", "option": option, "nearest": right[0]}
-            lines[option] = Problem(line, **fields, allowed={"enum": right})
+        depth = option.count(".")
+        inner = [path for path, _ in leaves(plain) if ".".join(path[: depth + 1]) == option]
+        for path in inner or [tuple(option.split("."))]:  # the options in its mapping
+            names = map(current_name, reversed(path[depth:]))
+            if right := next((places[name] for name in names if name in places), None):
+                lines.pop(option, None)
+                whole = ".".join(path)
+                line = f"{whole}{UNKNOWN}; did you mean {' or '.join(map(repr, right))}?"
+                fields = {"kind": "unknown_option", "option": whole, "nearest": right[0]}
+                lines[whole] = Problem(line, **fields, allowed={"enum": right})
     return lines
 
 

@@ -22,6 +22,17 @@ def quoted(text: str) -> str:
     return f'"{marked}"'
 
 
+def texts(value: str) -> str:
+    """A value with its text quoted, or each text of a list.
+
+    >>> print(texts("forêt"), texts("[größe,länge]"))
+    "forêt" ["größe","länge"]
+    """
+    if value[:1] + value[-1:] != "[]":
+        return quoted(value)
+    return f"[{','.join(quoted(item.strip()) for item in value[1:-1].split(','))}]"
+
+
 def override(option: str, path: object) -> str:
     """The override of an option by a path, or another text, for Hydra."""
     return f"{option}={quoted(str(path))}"
