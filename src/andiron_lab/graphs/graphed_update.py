@@ -121,7 +121,7 @@ class GraphedEnd:
         states = chain.from_iterable(own.held.inner.state.values() for own in optimizer.optimizers)
         slots = filter(torch.is_tensor, chain.from_iterable(map(dict.values, states)))
         tensors = chain(optimizer.parameters.values(), slots)
-        is_of = [end.transform, id(end.flag), *rates, *kernels]
+        is_of: list[object] = [end.transform, id(end.flag), *rates, *kernels]
         is_of += [*map(Tensor.data_ptr, tensors), *((t.shape, t.dtype) for t in end.given)]
         if is_of != self._is_of:
             self._is_of, self._graph, self._alike = is_of, None, 0

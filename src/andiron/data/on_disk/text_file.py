@@ -135,8 +135,9 @@ def _tokens(
             "iconv -f utf-16 -t utf-8"
         )
     if file is None:
-        tokens: StoredArray | Tensor = torch.frombuffer(content, dtype=torch.uint8)
-        sha256 = fingerprint.of_tensors(tokens)
+        in_memory = torch.frombuffer(content, dtype=torch.uint8)
+        tokens: StoredArray | Tensor = in_memory
+        sha256 = fingerprint.of_tensors(in_memory)
     else:
         tokens = StoredArray(file, "bytes", 0, torch.uint8, (file.size,))
         sha256 = fingerprint.of_file(path)
@@ -168,7 +169,7 @@ def _characters(
             "use data.level=bytes"
         ) from error
     codes = torch.frombuffer(bytearray(text.encode("utf-32-le")), dtype=torch.int32)
-    own = codes.unique()
+    own = torch.unique(codes)
     vocabulary = own if known is None else torch.tensor([*map(ord, known)], dtype=torch.int32)
     if len(unknown := own[~torch.isin(own, vocabulary)]):
         shown = " ".join(ascii(chr(code)) for code in unknown[:MOST_SHOWN].tolist())

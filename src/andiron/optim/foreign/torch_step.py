@@ -178,7 +178,7 @@ def _kernel(kind: object, inner: object, group: Any, states: list[Any]) -> Kerne
         slots["state_steps"] = "step"
         options["beta1"], options["beta2"] = group["betas"]
     kernel = private_torch.fused_kernel(kind, options.pop("decoupled_weight_decay", False))
-    tensors = {
+    tensors: dict[str, list[Any]] = {
         name: [(state or {}).get(slot) for state in states if slot] for name, slot in slots.items()
     }
     if not {type(tensor) for slot in tensors.values() for tensor in slot} <= {Tensor}:
