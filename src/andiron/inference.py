@@ -1,6 +1,5 @@
 """Contexts for a model in evaluation mode, without gradients."""
 
-import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -10,7 +9,6 @@ import torch
 from torch import nn
 
 Model = TypeVar("Model", bound=nn.Module)
-log = logging.getLogger("andiron")
 
 
 @contextmanager
@@ -37,16 +35,6 @@ def valid(
             network.reshard()
         for module, mode in modes.items():
             module.training = mode
-
-
-def warn_of_evaluation_mode(model: nn.Module) -> None:
-    """Names a part of several layers that trains as `from_pretrained` of transformers leaves it."""
-    for name, module in model.named_modules():
-        if not module.training and [*module.children()]:
-            if any(parameter.requires_grad for parameter in module.parameters()):
-                log.warning("%s trains in evaluation mode: no dropout, and the statistics of "
-                            "BatchNorm stay; call its train() first if that is not meant", name)
-                return
 
 
 def uncompiled() -> AbstractContextManager[Any]:

@@ -79,6 +79,11 @@ class Agenda:
         length = options.num_epochs if options.num_updates is None else options.num_updates
         return length is not None and self._progress(at)[0] >= length
 
+    def is_whole(self, at: Position, batches: int) -> bool:
+        """Whether the run takes all `batches` of the epoch."""
+        updates = math.ceil((batches - at.batch) / self._options.grads_accumulation)
+        return at.updates + updates <= (self._options.num_updates or math.inf)
+
     def reason_to_stop(
         self, at: Position, interrupter: Interrupter, is_over: bool
     ) -> errors.Interrupted | None:

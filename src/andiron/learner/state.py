@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from andiron import errors, inference, randomness
+from andiron import errors, randomness
 from andiron.checkpoint import contents
 from andiron.checkpoint.contents import Checkpoint
 from andiron.learner.extras import state_format
@@ -173,7 +173,6 @@ class LearnerState:
         """
         if not self.model.training:  # submodules frozen in evaluation mode stay so
             self.model.train()
-        inference.warn_of_evaluation_mode(self.model)
         for average in self.averages.values() if not self.position.updates else ():
             average.begin(self.model)
         if self.observers:
