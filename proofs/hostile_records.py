@@ -113,6 +113,10 @@ def _overwritten(pattern: str, content: str) -> Change:
 def _options() -> Iterator[Case]:
     """Options that lead out of the folder, trust themselves, or take memory without a class's help.
     """
+    text = {
+        "_target_": "andiron.data.text", "path": "{folder}/poem.txt", "level": "characters",
+        "context_length": 16, "valid": 0.1, "test": 0.1, "stride": None, "cache": "{outside}/new",
+    }  # fmt: skip
     pictures = {
         "_target_": "andiron.data.image_folder", "path": "{folder}/pictures", "size": 8,
         "channels": 1, "decoded": "once", "scan": True, "cache": "{outside}/new", "valid": 0.1,
@@ -125,6 +129,7 @@ def _options() -> Iterator[Case]:
     wild = {"_target_": "torchvision.transforms.v2.Lambda", "lambd": "os.system"}
     held = {"_target_": "torchvision.datasets.DatasetFolder", "root": "/", "loader": "os.system"}
     for name, options in {
+        "data that write a cache elsewhere": {"data": text},
         "pictures that write a cache elsewhere": {"data": pictures},
         "an average named ../../x": {"averages": {"../../outside/x": average}},
         "a metric named ../../x": {"metrics": {"../../outside/x": loss, "loss": loss}},

@@ -107,7 +107,7 @@ CASES = (
     Case(
         "text_shakespeare",
         "data=text data.path={shakespeare} num_epochs=2 data.context_length=64 "
-        "data.level=characters model.layers=2 model.dim=32 "
+        "data.level=characters data.cache={cache} model.layers=2 model.dim=32 "
         "optimizer=adamw log_every=10",
     ),
     Case("gan", "experiment=gan_digits num_epochs=2 log_every=3"),
@@ -353,7 +353,7 @@ def compared(case: Case, reference: Side, new: Side, kept: Path) -> list[str]:
 
 def places(kept: Path) -> dict[str, str]:
     """Values of the placeholders of the overrides; the texts are written into `kept`."""
-    result = {"cwd": str(kept), "text": str(kept / "text.txt")}
+    result = {"cwd": str(kept), "cache": str(kept / "cache"), "text": str(kept / "text.txt")}
     words = ("frame", "log", "fire", "ember", "ash", "iron", "burn", "holds", "the", "a")
     numbers = torch.randint(len(words), (6000,), generator=torch.Generator().manual_seed(0))
     Path(result["text"]).write_text(" ".join(words[number] for number in numbers.tolist()))

@@ -3,9 +3,13 @@ short or no text.
 """
 
 import bz2
+import errno
 import gzip
 import hashlib
 import json
+import logging
+import os
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,8 +18,10 @@ from omegaconf import OmegaConf
 from andiron import errors
 from andiron.data import DataLoader
 from andiron.data.kinds.texts import LastTokens
+from andiron.data.on_disk import character_tokens
 from andiron.data.on_disk.stored import StoredArray, StoredFile
 from andiron.data.on_disk.text_file import TextBatcher, WindowDataset, text
+from andiron.disk import guarded_folders
 from refusals import message_of
 
 CPU = torch.device("cpu")
@@ -129,13 +135,127 @@ def test_the_vocabulary_restores_the_text_of_characters_and_bytes_add_up(file, c
     assert json.loads(json.dumps(splits.facts))["bytes_per_token"] == of_bytes
 
 
+def test_tokens_are_stored_once_and_read_from_their_file(file, tmp_path, monkeypatch):
+    path = file(POEM)
+    first = load(path, level="characters")
+    (kept,) = tmp_path.glob("*.safetensors")
+    assert (
+        kept.name
+        == f"poem.txt.{hashlib.sha256(POEM.encode()).hexdigest()[:16]}.characters.safetensors"
+    )
+    assert isinstance(first.train.tokens, StoredArray)
+    monkeypatch.setattr(character_tokens, "_decoded", None)  # nobody reads the text again
+    again = load(path, level="characters")
+    assert windows(again.train) == windows(first.train)
+    assert again.facts == first.facts
+
+
+def test_another_text_of_the_same_name_has_tokens_of_its_own(file, tmp_path):
+    load(file(POEM), level="characters")
+    splits = load(file(POEM.upper()), level="characters")
+    assert splits.facts["vocabulary"] == sorted(set(POEM.upper()))
+    assert len(list(tmp_path.glob("*.safetensors"))) == 2
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda content: content[:-5], lambda content: b"", lambda content: b"x" * 100]
+)
+def test_tokens_whose_file_is_damaged_are_made_again(file, tmp_path, damage):
+    path = file(POEM)
+    expected = windows(load(path, level="characters").train)
+    (kept,) = tmp_path.glob("*.safetensors")
+    whole = kept.read_bytes()
+    kept.write_bytes(damage(whole))
+    assert windows(load(path, level="characters").train) == expected
+    assert kept.read_bytes() == whole
+
+
+def test_tokens_lie_in_the_folder_that_is_named(file, tmp_path):
+    splits = load(file(POEM), level="characters", cache=str(tmp_path / "made" / "here"))
+    assert len(list((tmp_path / "made" / "here").iterdir())) == 1
+    assert [entry.name for entry in tmp_path.iterdir() if entry.is_file()] == ["poem.txt"]
+    assert windows(splits.train) == windows(load(file(POEM), level="characters").train)
+
+
+@pytest.fixture
+def read_only(monkeypatch):
+    """A file system on which nothing can be opened for writing, and every place that was tried."""
+    tried, genuine = [], os.open
+
+    def refuse(path, flags, *more, **options):
+        if flags & os.O_CREAT:
+            tried.append(path)
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+        return genuine(path, flags, *more, **options)
+
+    monkeypatch.setattr(os, "open", refuse)
+    return tried
+
+
+@pytest.mark.parametrize("content", [POEM, ODD], ids=["poem", "many characters"])
+def test_tokens_are_held_in_memory_with_a_warning_if_not_writable(
+    file, tmp_path, caplog, read_only, content
+):
+    path = file(content)
+    splits = load(path, level="characters", stride=3)
+    assert len(read_only) == 1
+    assert isinstance(splits.train.tokens, torch.Tensor)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["poem.txt"]
+    (warning,) = caplog.records
+    assert warning.levelno == logging.WARNING
+    assert "Read-only file system" in warning.getMessage()
+    assert warning.getMessage().endswith(
+        "tokens are held in memory; set data.cache to another folder"
+    )
+    tokens = [sorted(set(content)).index(character) for character in content]
+    assert windows(splits.train) == by_hand(tokens[: -2 * round(len(tokens) / 10)], 7, 3)
+
+
+def test_a_named_folder_that_cannot_be_written_is_refused(file, tmp_path, read_only):
+    message = refused(file(POEM), level="characters", cache=str(tmp_path))
+    assert message.startswith(f"data.cache={tmp_path}: cannot be written (")
+    assert message.endswith("); name another folder")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["poem.txt"]
+
+
+def test_where_nothing_is_to_be_written_the_named_folder_is_not_made(file, tmp_path):
+    with guarded_folders.writing_refused("the configuration is a stranger's"):
+        message = refused(file(POEM), level="characters", cache=str(tmp_path / "new"))
+    assert "the configuration is a stranger's" in message
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_write_that_fails_half_way_leaves_nothing_behind(file, tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    splits = load(file(POEM), level="characters")
+    assert isinstance(splits.train.tokens, torch.Tensor)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["poem.txt"]
+
+
+def test_characters_that_a_chunk_cuts_through_are_read_whole(file, monkeypatch):
+    expected = load(file(POEM), level="characters")
+    for size in (1, 3):
+        monkeypatch.setattr(character_tokens, "CHUNK_CHARACTERS", size)
+        tokens, vocabulary = character_tokens.tokens(
+            Path(file(POEM)), sha256=f"{size}" * 16, cache=None
+        )
+        assert vocabulary == expected.facts["vocabulary"]
+        listed = tokens.read(range(len(tokens))).tolist()
+        assert "".join(vocabulary[token] for token in listed) == POEM
+
+
+@pytest.mark.parametrize("chunk", [1, 4, 2**20])
 @pytest.mark.parametrize("content, offset, reason", [
     (b"good text \xff and more" * 9, 10, "invalid start byte"),
     ("äöü".encode() * 50 + b"\xc3(" + b"x" * 300, 300, "invalid continuation byte"),
     (b"x" * 300 + "😀".encode()[:3], 300, "unexpected end of data"),
     ("ä".encode() * 9000 + b"x\xc3(" + b"x" * 9000, 18001, "invalid continuation byte"),
 ])  # fmt: skip
-def test_a_byte_outside_utf_8_is_reported(file, content, offset, reason):
+def test_a_byte_outside_utf_8_is_reported(file, monkeypatch, chunk, content, offset, reason):
+    monkeypatch.setattr(character_tokens, "CHUNK_CHARACTERS", chunk)
     assert refused(file(content), level="characters") == (
         f"FILE: is not UTF-8 at byte offset {offset} ({reason}); convert it, or use "
         "data.level=bytes"
@@ -212,17 +332,21 @@ def test_a_folder_of_texts_is_read_as_their_joined_content(tmp_path, level):
     (tmp_path / "stories" / ".hidden.txt").write_text("hidden")
     whole = tmp_path / "whole.txt"
     whole.write_text("".join(pieces.values()))
-    joined, one = (
-        load(str(path), level=level, context_length=2, valid_sets={"again": str(path)})
-        for path in (tmp_path / "stories", whole)
-    )
-    assert (joined.facts, joined.fingerprint) == (one.facts, one.fingerprint)
-    for part, dataset in joined.by_name.items():
-        rows = range(len(dataset))
-        for own, expected in zip(
-            dataset.__getitems__(rows), one.by_name[part].__getitems__(rows), strict=True
-        ):
-            assert torch.equal(own, expected)
+    cache = str(tmp_path / "cache")
+    for _ in range(2):
+        joined, one = (
+            load(str(path), level=level, context_length=2, cache=cache,
+                 valid_sets={"again": str(path)})
+            for path in (tmp_path / "stories", whole)
+        )  # fmt: skip
+        assert (joined.facts, joined.fingerprint) == (one.facts, one.fingerprint)
+        for part, dataset in joined.by_name.items():
+            rows = range(len(dataset))
+            for own, expected in zip(
+                dataset.__getitems__(rows), one.by_name[part].__getitems__(rows), strict=True
+            ):
+                assert torch.equal(own, expected)
+    assert len([*(tmp_path / "cache").glob("stories.*.txt")]) == 1
     assert sorted(path.name for path in (tmp_path / "stories").rglob("*.txt")) == [
         ".hidden.txt", "0.txt", "10.txt", "2.txt",
     ]  # fmt: skip

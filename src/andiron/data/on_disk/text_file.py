@@ -12,15 +12,17 @@ import torch
 from torch import Tensor
 
 from andiron import errors
+from andiron.data.composed.composed_datasets import Mapped
 from andiron.data.dataset import Batch, Dataset, Indices, RawBatch
+from andiron.data.on_disk import character_tokens
 from andiron.data.on_disk.stored import StoredArray, StoredFile
 from andiron.data.on_disk.train_valid_test import part_of
 from andiron.data.splitting import fingerprint, splits
+from andiron.disk import files
 from andiron.ranges import Count, Proportion, SetName, Validation
 from andiron.recording import keep_arguments
 
 MOST_SHOWN = 10  # characters in a message
-MOST_IN_A_BYTE, MOST_CHARACTERS = 2**8, 2**16  # of uint8 and uint16
 EVALUATION_TOKENS = 2**14  # in a batch: the logits of a vocabulary of 256 take 16 MiB
 # of gzip, zip, bzip2, xz, zstandard; byte order marks of UTF-16
 NO_UTF_8 = b"\x1f\x8b", b"PK\3\4", b"BZh", b"\xfd7zXZ", b"(\xb5/\xfd", b"\xff\xfe", b"\xfe\xff"
@@ -83,20 +85,23 @@ def text(
     stride: Count | None = None,
     valid: Validation,
     test: Proportion = 0.1,
+    cache: str | None = None,
     valid_sets: dict[SetName, str] | None = None,
 ) -> splits.Splits:
     """A file's tokens in windows `stride` tokens apart, by default `context_length`.
 
-    Of a folder, the `.txt` files below it are joined in the order of their paths. The last fraction
-    `test` of the text is held out, the fraction `valid` before it validates; no token is in two
-    parts. The bytes of a file stay there; tokens of a folder, and characters, are in memory.
-    `valid_sets` are texts of further validation sets by name.
+    Of a folder, the `.txt` files below it are joined in the order of their paths, into a file
+    beside the folder or in the folder `cache`. The last fraction `test` of the text is held out,
+    the fraction `valid` before it validates; no token is in two parts. With level=characters the
+    tokens are stored in a file beside the text or in `cache`. `valid_sets` are texts of further
+    validation sets by name.
     Raises: DataError if a file is missing, too short, or not UTF-8 with level=characters, or a
     further set has other characters.
     """
     step = context_length if stride is None else stride
     windows = partial(WindowDataset, context_length=context_length, stride=step)
-    tokens, facts, sha256 = _tokens(Path(path), level)
+    folder = None if cache is None else Path(cache)
+    tokens, facts, sha256 = _tokens(Path(path), level, folder)
     bounds = _bounds(len(tokens), valid, test, context_length, Path(path))
     made = splits.of_parts(
         lambda part: windows(tokens, *part),
@@ -109,82 +114,62 @@ def text(
     )
 
     def read_set(other: str) -> tuple[Dataset, str]:
-        its_tokens, _, checksum = _tokens(Path(other), level, facts["vocabulary"])
+        its_tokens, its_facts, checksum = _tokens(Path(other), level, folder)
         if len(its_tokens) <= context_length:
             raise errors.DataError(
                 f"{other}: has {len(its_tokens)} tokens, where data.context_length="
                 f"{context_length} takes {context_length + 1}; give more text"
             )
-        return windows(its_tokens, 0, len(its_tokens)), checksum
+        dataset = windows(its_tokens, 0, len(its_tokens))
+        own, known = its_facts["vocabulary"], facts["vocabulary"]
+        return dataset if own == known else _as_known(dataset, own, known, other), checksum
 
     return splits.with_sets(made, valid_sets, read_set)
 
 
-def _tokens(
-    path: Path, level: Literal["bytes", "characters"], known: Sequence[str] | None = None
-) -> tuple[StoredArray | Tensor, dict[str, Any], str]:
-    """The tokens of the whole text, their facts, and its SHA-256; see `_characters`."""
-    is_in_memory = level == "characters" or path.is_dir()
-    file = None if is_in_memory else StoredFile(path)
-    content = _content(path) if file is None else file.read(0, min(file.size, 5))
-    if not content:
-        raise errors.DataError(f"{path}: is empty; there is nothing to learn from")
-    if content.startswith(NO_UTF_8):
+def _as_known(
+    dataset: WindowDataset, own: Sequence[str], known: Sequence[str], path: str
+) -> Dataset:
+    """The windows with tokens of the `known` vocabulary.
+
+    Raises: DataError for characters that are not in it.
+    """
+    places = {character: place for place, character in enumerate(known)}
+    if unknown := [character for character in own if character not in places]:
+        shown = " ".join(map(ascii, unknown[:MOST_SHOWN]))
         raise errors.DataError(
-            f"{path}: is compressed, or in UTF-16; decompress it, or convert it to UTF-8: "
+            f"{path}: has {len(unknown)} characters that the training text lacks ({shown}); "
+            "replace them, or use data.level=bytes"
+        )
+    return Mapped(dataset, partial(_renumbered, torch.tensor([places[value] for value in own])))
+
+
+def _renumbered(places: Tensor, raw: RawBatch) -> RawBatch:
+    return RawBatch(places[raw.inputs], places[raw.targets])
+
+
+def _tokens(
+    path: Path, level: Literal["bytes", "characters"], cache: Path | None
+) -> tuple[StoredArray | Tensor, dict[str, Any], str]:
+    """The tokens of the whole file, their facts, and its SHA-256."""
+    file = StoredFile(_joined(path, cache) if path.is_dir() else path)
+    sha256 = fingerprint.of_file(file.path)
+    if not file.size:
+        raise errors.DataError(f"{file.path}: is empty; there is nothing to learn from")
+    if file.read(0, min(file.size, 5)).startswith(NO_UTF_8):
+        raise errors.DataError(
+            f"{file.path}: is compressed, or in UTF-16; decompress it, or convert it to UTF-8: "
             "iconv -f utf-16 -t utf-8"
         )
-    if file is None:
-        in_memory = torch.frombuffer(content, dtype=torch.uint8)
-        tokens: StoredArray | Tensor = in_memory
-        sha256 = fingerprint.of_tensors(in_memory)
-    else:
-        tokens = StoredArray(file, "bytes", 0, torch.uint8, (file.size,))
-        sha256 = fingerprint.of_file(path)
     if level == "bytes":
         facts = {"vocabulary_size": 256, "vocabulary": None, "bytes_per_token": None}
-        return tokens, facts, sha256
-    tokens, vocabulary = _characters(content, path, known)
+        return StoredArray(file, "bytes", 0, torch.uint8, (file.size,)), facts, sha256
+    tokens, vocabulary = character_tokens.tokens(file.path, sha256=sha256, cache=cache)
     return tokens, {
         "vocabulary_size": len(vocabulary),
         "vocabulary": vocabulary,
         "bytes_per_token": [len(character.encode()) for character in vocabulary],
     }, sha256  # fmt: skip
-
-
-def _characters(
-    content: bytearray, path: Path, known: Sequence[str] | None
-) -> tuple[Tensor, list[str]]:
-    """Each character's place in the sorted vocabulary, and the vocabulary: by default its own.
-
-    Byte order marks are left out, also of files that were joined; line endings are unchanged.
-    Raises: DataError if the text is not UTF-8, has more characters than tokens can count, or others
-    than the `known` ones.
-    """
-    try:
-        text = content.decode().replace("\ufeff", "")
-    except UnicodeDecodeError as error:
-        raise errors.DataError(
-            f"{path}: is not UTF-8 at byte offset {error.start} ({error.reason}); convert it, or "
-            "use data.level=bytes"
-        ) from error
-    codes = torch.frombuffer(bytearray(text.encode("utf-32-le")), dtype=torch.int32)
-    own = torch.unique(codes)
-    vocabulary = own if known is None else torch.tensor([*map(ord, known)], dtype=torch.int32)
-    if len(unknown := own[~torch.isin(own, vocabulary)]):
-        shown = " ".join(ascii(chr(code)) for code in unknown[:MOST_SHOWN].tolist())
-        raise errors.DataError(
-            f"{path}: has {len(unknown)} characters that the training text lacks ({shown}); "
-            "replace them, or use data.level=bytes"
-        )
-    if len(vocabulary) > MOST_CHARACTERS:
-        raise errors.DataError(
-            f"{path}: has {len(vocabulary)} different characters, more than {MOST_CHARACTERS}; "
-            "use data.level=bytes"
-        )
-    narrowest = torch.uint8 if len(vocabulary) <= MOST_IN_A_BYTE else torch.uint16
-    tokens = torch.searchsorted(vocabulary, codes, out_int32=True).to(narrowest)
-    return tokens, [*map(chr, vocabulary.tolist())]
 
 
 def _bounds(
@@ -211,28 +196,35 @@ def _bounds(
     return [training, validates, held_out]
 
 
-def _content(path: Path) -> bytearray:
-    """The bytes of a text, or of the `.txt` files below a folder in the order of their paths.
+def _joined(folder: Path, cache: Path | None) -> Path:
+    """A file with the `.txt` files below `folder`, one after the other in the order of their paths.
 
-    Names that begin with a dot are ignored.
-    Raises: DataError if there is no text, or one cannot be read; for texts of several parts of the
-    data.
+    It has the bytes of `cat`, and lies in the folder `cache` or beside `folder`; it is written if
+    missing. Names that begin with a dot are ignored.
+    Raises: DataError if there is no text, one cannot be read, or the file cannot be written; for
+    texts of several parts of the data.
     """
-    texts = [path]
-    if path.is_dir():
-        below = sorted(path.rglob("*.[tT][xX][tT]"))
-        texts = [text for text in below if "/." not in f"/{text.relative_to(path).as_posix()}"]
-        if not texts:
-            raise errors.DataError(
-                f"{path}: has no text that ends in .txt; rename its texts, or name one file"
-            )
-        _refuse_parts(path, texts)
-        log.info("%s: %d texts are read as one", path, len(texts))
-    content = bytearray()
-    for text in texts:
-        file = StoredFile(text)
-        content += file.read(0, file.size)
-    return content
+    folder = folder.absolute()
+    paths = sorted(folder.rglob("*.[tT][xX][tT]"))
+    texts = [path for path in paths if "/." not in f"/{path.relative_to(folder).as_posix()}"]
+    if not texts:
+        raise errors.DataError(
+            f"{folder}: has no text that ends in .txt; rename its texts, or name one file"
+        )
+    _refuse_parts(folder, texts)
+    try:
+        name = f"{folder.name}.{fingerprint.of_texts(map(fingerprint.of_file, texts))[:16]}.txt"
+        joined = (cache or folder.parent) / name
+        if not joined.is_file():
+            joined.parent.mkdir(parents=True, exist_ok=True)
+            files.write_pieces(joined, files.chunks(*texts))
+    except OSError as error:
+        raise errors.DataError(
+            f"{folder}: its texts cannot be joined ({error}); data.cache names the folder of the "
+            "joined file"
+        ) from error
+    log.info("%s: %d texts are read as one, %s", folder, len(texts), joined)
+    return joined
 
 
 def _refuse_parts(folder: Path, texts: Sequence[Path]) -> None:

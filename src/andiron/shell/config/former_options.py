@@ -15,7 +15,7 @@ from andiron.plain import wings
 from andiron.shell.config import trust
 
 UNITS = {"every_updates": "updates", "every_epochs": "epochs", "every_minutes": "minutes"}
-CSV, TEXT = "andiron.data.csv", "andiron.data.text"
+CSV = "andiron.data.csv"
 OF_TABLES: Mapping[str, Sequence[Any]] = {  # values without effect
     "standardise": [True],
     "text": ["one_hot"],
@@ -44,8 +44,6 @@ def current(plain: Mapping[str, object]) -> Mapping[str, Any]:
         for name, without_effect in OF_TABLES.items() if inner["_target_"] == CSV else ():
             if name in inner and inner[name] in without_effect:
                 del inner[name]
-        if inner["_target_"] == TEXT:
-            inner.pop("cache", None)  # of files with tokens, which are in memory now
     node = plain.get("checkpoint")
     if not isinstance(node, dict) or node.keys().isdisjoint(UNITS):
         return plain
