@@ -73,7 +73,7 @@ def test_nul_bytes_are_refused_by_line(file, content, line):
     for said in (refused(table), refused_to_predict(table)):
         assert said == (
             f"table.csv, line {line}: is not UTF-8 (byte 0x00); set data.encoding, such as cp1252 "
-            "or utf-16, or write a table of another format as CSV or parquet"
+            "or utf-16; zeros are of a file that was not written whole"
         )
 
 

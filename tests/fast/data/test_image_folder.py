@@ -621,3 +621,17 @@ def test_held_out_images_that_are_training_images_are_counted(
     result = [message for message in caplog.messages if "also in training" in message]
     assert len(result) == bool(copied)
     assert not copied or f"{held_out}: {copied} of {size} images are also in training" in result[0]
+
+
+@pytest.mark.parametrize("labels, warned", [
+    (["clear", "clear road", "clear road water", "haze water"], True),
+    (["a;b", "b;c", "a;c"], True),
+    (["golden retriever", "labrador retriever", "poodle"], False), (["cat", "dog"], False),
+])  # fmt: skip
+def test_tags_of_pictures_are_named(tmp_path, caplog, labels, warned):
+    fill(tmp_path / "images", {"": 12})
+    names = sorted(path.name for path in tmp_path.rglob("*.*"))
+    rows = [f"{name},{labels[place % len(labels)]}" for place, name in enumerate(names)]
+    (tmp_path / "labels.csv").write_text("\n".join(["file,label", *rows]))
+    load(tmp_path)
+    assert ("multi-label" in caplog.text) == warned

@@ -9,9 +9,12 @@ import json
 import logging
 import lzma
 import math
+import re
 import subprocess
+import tarfile
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import polars
@@ -19,7 +22,7 @@ import pytest
 import torch
 from strangers_tables import AMERICAN, AMERICAN_OPTIONS, CITIES, GERMAN, GERMAN_OPTIONS
 
-from andiron import errors
+from andiron import data, errors
 from andiron.data import ArrayBatcher
 from andiron.data.kinds import recorded_kind
 from andiron.data.on_disk.column_values import finite, text_of, texts
@@ -302,14 +305,24 @@ TABLE = "x,y\n" + "".join(f"{row},{row % 2}\n" for row in range(40))
 
 
 @pytest.mark.parametrize("name, start, said", [
-    ("t.xlsx", b"PK\3\4\0", "is not UTF-8 (byte 0x00)"), ("t.pkl", b"\x80\4", "is not UTF-8"),
+    ("t.xlsx", b"PK\3\4rest", "pandas.read_excel('t.xlsx').to_csv('t.csv', index=False)"),
+    ("t.XLS", b"\xd0\xcf\x11\xe0", "pandas.read_excel('t.XLS').to_csv('t.csv', index=False)"),
+    ("t.dta", b"<stata", "pandas.read_stata('t.dta').to_csv('t.csv', index=False)"),
+    ("t.csv.zip", b"PK\3\4rest", "is an archive; unpack it: unzip t.csv.zip"),
+    ("t.csv.zst", b"(\xb5/\xfd", "is compressed; unpack it: zstd -d t.csv.zst"),
+    ("t.7z", b"7z\xbc\xaf", "is an archive; unpack it: 7z x t.7z"),
+    ("t.pkl", b"\x80\4", "is a pickle; write the table as CSV or parquet"),
+    ("t.sqlite", b"SQLite format 3\0", "is a database; write the table"),
+    ("t.duckdb", b"12345678DUCK", "is a database; write the table"),
     ("t.csv", b"version https://git-lfs.github.com/spec/v1\noid", "run git lfs pull"),
-    ("t.parquet", b"\n<!DOCTYPE html><html>", "is a web page, not the file"),
+    ("t.parquet", b"version https://git-lfs.github.com/spec/v1\noid", "run git lfs pull"),
+    ("t.csv", b"\n<!DOCTYPE html><html>", "is a web page, not the file"),
+    ("t.pq", b"<HTML lang=en>", "is a web page, not the file"),
 ])  # fmt: skip
-def test_another_format_is_refused(tmp_path, name, start, said):
+def test_another_format_is_named_with_what_makes_a_table_of_it(tmp_path, name, start, said):
     (tmp_path / name).write_bytes(start + bytes(40))
-    assert said in refusal(tmp_path / name)
-    assert "cannot be read (Is a directory)" in refusal(tmp_path)
+    message = refusal(tmp_path / name)
+    assert said in message.replace(f"{tmp_path}/", "") and "encoding" not in message
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
@@ -318,6 +331,10 @@ def test_a_compressed_table_is_read_whatever_its_name(tmp_path, pack):
     (tmp_path / "packed").write_bytes(pack(TABLE.encode()))
     whole, packed = load(tmp_path / "t.csv", "y"), load(tmp_path / "packed", "y")
     assert torch.equal(whole.train.inputs, packed.train.inputs)
+    with tarfile.open(tmp_path / "t.tar", "w") as archive:
+        archive.add(tmp_path / "t.csv", "t.csv")
+    (tmp_path / "t.tar.packed").write_bytes(pack((tmp_path / "t.tar").read_bytes()))
+    assert f"unpack it: tar -xf {tmp_path / 't.tar.packed'}" in refusal(tmp_path / "t.tar.packed")
     (tmp_path / "short").write_bytes(pack(TABLE.encode())[:-9])
     assert "short: cannot be read" in refusal(tmp_path / "short")
 
@@ -501,3 +518,49 @@ def test_names_below_a_title_are_refused_with_the_command_that_removes_it(tmp_pa
     assert sorted(all_inputs(splits)[:, 0].tolist()) == [3 * number + 1 for number in range(40)]
     assert "has no column 'rice'; did you mean 'price'?" in refusal(tmp_path / "table.csv", "rice")
     assert "has no column '22'" in refusal(tmp_path / "table.csv", "22")  # a cell of line 9
+
+
+@pytest.mark.parametrize("first, options, columns", [
+    ("4,5,4,0", {}, "its first line looks like data"),
+    ("5.1,3.5,1.4,0", {}, "its first line looks like data"),
+    ("5.1,3.5,1.4,0", {"target": "1.4"}, "its first line looks like data"),
+    ("5.1,3.5,1.4,0", {"header": ["a", "b", "c", "y"]}, ["a", "b", "c"]),
+    ("2019,2020,2021,y", {}, ["2019", "2020", "2021"]),
+])  # fmt: skip
+def test_a_first_line_of_data_is_no_header(tmp_path, first, options, columns):
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join([first, *(f"{r},{r % 3},7,{r % 2}" for r in range(40))]) + "\n")
+    given = {"target": "y", **options}
+    if isinstance(columns, str):
+        assert columns in refusal(path, **given) and "data.header=" in refusal(path, **given)
+    else:
+        splits = load(path, **given)
+        assert splits.facts["columns"] == columns
+        rows = len(splits.train) + len(splits.valid) + len(splits.test)
+        assert rows == 40 + ("header" in options)
+
+
+def test_the_printed_line_makes_a_table_that_is_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = polars.read_csv(TABLE.encode())
+    frame.write_ipc("a.arrow")
+    frame.write_ipc_stream("b.arrow")
+    frame.write_ndjson("c.jsonl")
+    frame.write_avro("d.avro")
+    np.save("e.npy", frame.to_numpy())
+    np.savez("f.npz", inputs=np.zeros((40, 2)), targets=np.arange(40) % 2)
+    Path("g").mkdir()
+    for part in range(2):
+        frame[part * 20 : part * 20 + 20].write_parquet(f"g/part-{part}.parquet")
+    for name in ("a.arrow", "b.arrow", "c.jsonl", "d.avro", "e.npy", "f.npz", "g"):
+        code = re.search('python -c "(.*)"$', refusal(Path(name)))[1]
+        exec(code, {})
+        stem = Path(name).stem
+        if name == "f.npz":
+            assert len(data.safetensors(path="f.safetensors", valid=0.2, split_seed=0).train)
+        else:
+            target = "column_1" if name == "e.npy" else "y"
+            assert len(load(f"{stem}.parquet", target).train) == 28
+    (tmp_path / "g" / "_delta_log").mkdir()
+    assert refusal(Path("g")).startswith("g: is a table of Delta; write the table as CSV")
+    assert refusal(tmp_path).startswith(f"{tmp_path}: is a folder of parquet files")

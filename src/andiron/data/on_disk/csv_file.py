@@ -14,7 +14,7 @@ from pydantic import Field
 
 from andiron import errors
 from andiron.data.dataset import Dataset
-from andiron.data.on_disk import table_splits
+from andiron.data.on_disk import other_files, table_splits
 from andiron.data.on_disk.columns import (
     Categories,
     Columns,
@@ -92,6 +92,7 @@ def csv(
     """
     file, targets = Path(path), [target] if isinstance(target, str) else list(target)
     _check_roles(targets, kind, features, exclude, [] if weight is None else [weight])
+    other_files.refuse_folder(file)
     checksum = fingerprint.of_file(file)
     texts = () if isinstance(categories, str) else categories or ()
     kinds: dict[str, Kind] = dict.fromkeys(texts, "text")

@@ -11,7 +11,7 @@ import itertools
 import re
 import shlex
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, MutableSequence
+from collections.abc import Iterable, Iterator, Mapping, MutableSequence, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,9 @@ from andiron import errors
 from andiron.data.on_disk.category_names import parsed
 from andiron.data.on_disk.columns import Request
 from andiron.data.on_disk.table_files import File, Table, chosen, in_groups
+from andiron.plain import readable
 
+FEWEST_WAVELENGTHS = 8  # in the header of a spectrum, such as 400.5
 CHUNK_BYTES = 2**24  # read at a time
 DELIMITERS = (",", ";", "\t", "|", " ")
 MOST_TITLE_LINES = 10  # with the header
@@ -46,7 +48,7 @@ def rows(path: Path, file: File, delimiter: str) -> Iterator[tuple[int, list[str
                 byte = f"byte 0x{ord(odd[0]) % 256:02x}"
                 raise errors.DataError(
                     f"{path}, line {reader.line_num}: is not UTF-8 ({byte}); set data.encoding, "
-                    "such as cp1252 or utf-16, or write a table of another format as CSV or parquet"
+                    "such as cp1252 or utf-16; zeros are of a file that was not written whole"
                 )
             line = reader.line_num
             if row:
@@ -69,6 +71,12 @@ def table(path: Path, file: File, request: Request) -> Table:
     delimiter, first = _delimiter(path, file, wanted)
     names = [*(header or first)]
     workspace = request.workspace
+    if not header and _look_like_data(names):
+        raise errors.DataError(
+            f"{path}: its first line looks like data ({readable.joined(names)}): for a file "
+            "without a header, give the names of the columns in data.header=[...]; names should "
+            "not be such numbers"
+        )
     features = chosen(path, request, names, ())
     places = {name: names.index(name) for name in request.columns(features)}
     for name in places:
@@ -178,3 +186,12 @@ def _delimiter(path: Path, file: File, wanted: set[str]) -> tuple[str, list[str]
             f"out the lines above: tail -n +{line} {shlex.quote(str(path))} > table.csv"
         )
     return best, first[best]
+
+
+def _look_like_data(names: Sequence[str]) -> bool:
+    """Whether names are numbers that neither rise nor fall, as years do, or few fractions."""
+    numbers = [number for number in map(parsed, names) if number is not None]
+    rising = sorted({*numbers})
+    has_fraction = any(number % 1 for number in numbers)
+    is_ordered = numbers in (rising, rising[::-1])
+    return not is_ordered or has_fraction and len(numbers) < FEWEST_WAVELENGTHS

@@ -1,6 +1,6 @@
 """The sources of tables: files, compressed or not, in any encoding, and mappings.
 
-A cell has one text wherever it comes from:
+Other formats of files are named. A cell has one text wherever it comes from:
 `column_values.text_of` of values from Python, and `column_values.texts` of polars columns.
 """
 
@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, NamedTuple
 import polars
 
 from andiron import errors
+from andiron.data.on_disk import other_files
 from andiron.data.on_disk.column_values import text_of
 from andiron.data.on_disk.columns import Request
 from andiron.disk import files
@@ -27,7 +28,6 @@ from andiron.plain import memory
 from andiron.plain.long_loops import watched
 
 File = io.BufferedIOBase | BinaryIO
-START = 64  # bytes that tell the kind of a file
 COMPRESSED = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ": lzma}
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 PARQUET = (".parquet", ".pq")
@@ -64,8 +64,8 @@ def opened(path: Path, content: bytes | None, encoding: str | None) -> Iterator[
             for mark, module in COMPRESSED.items():
                 if _start(source).startswith(mark):
                     file = module.open(source)
-            if what := files.stand_in(_start(file)):
-                raise errors.DataError(f"{path}: is {what}")
+            if what := other_files.what(path, _start(file)):
+                raise errors.DataError(f"{path}: {what}")
             if encoding is None and _start(file).startswith(UTF_16):
                 encoding = "utf-16"
             yield file if encoding is None else _decoded(path, file, encoding)
@@ -76,7 +76,7 @@ def opened(path: Path, content: bytes | None, encoding: str | None) -> Iterator[
 
 
 def _start(file: File) -> bytes:
-    start = file.read(START)
+    start = file.read(other_files.START)
     file.seek(0)
     return start
 
