@@ -241,3 +241,33 @@ def test_rows_that_repeat_by_themselves_are_not_named(tmp_path, caplog):
         (tmp_path / name).write_text("\n".join(["x,y", *rows]) + "\n")
     load(tmp_path / "t.csv", test=str(tmp_path / "other.csv"))
     assert "training rows too" not in caplog.text
+
+
+def test_frames_of_float32_have_the_categories_of_their_file(tmp_path):
+    numbers = polars.Series("c", [0.1, 0.2, 0.7] * 20, dtype=polars.Float32)
+    frame = polars.DataFrame([numbers, polars.Series("y", [0, 1] * 30)])
+    frame.write_parquet(tmp_path / "t.parquet")
+    splits = load(tmp_path / "t.parquet", categories=["c"])
+    kind = recorded_kind.of(Described("t", splits.batcher, splits.facts, 64, "float32"))
+    expected = kind.samples(tmp_path / "t.parquet").dataset.inputs
+    assert expected.sum() == len(frame)
+    pandas = pytest.importorskip("pandas")
+    in_pandas = pandas.DataFrame({"c": numbers.to_numpy()})
+    for table in (frame, frame.lazy(), [frame[:9], frame[9:]], in_pandas, expected.tolist()):
+        assert torch.equal(kind.samples(table).dataset.inputs, expected)
+
+
+@pytest.mark.parametrize("texts", [
+    [">7", ">8", "Norm"], ["65+", "<65"], ["#1", "#2"],
+])  # fmt: skip
+def test_numbers_with_signs_of_classes_are_classes(tmp_path, texts):
+    rows = [f"{texts[row % len(texts)]},{row % 2}" for row in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,y", *rows]) + "\n")
+    assert load(tmp_path / "t.csv").facts["encoding"]["columns"][0]["kind"] == "one_hot"
+
+
+@pytest.mark.parametrize("price", ["EUR 12.5", "12.5 USD", "$12.5", "12 %"])
+def test_amounts_are_no_classes(tmp_path, price):
+    rows = [f"{price},{row % 2}" for row in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,y", *rows]) + "\n")
+    assert repr(price) in message_of(errors.DataError, load, tmp_path / "t.csv")

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from andiron import errors, serialization
-from andiron.serialization import messagepack
+from andiron.serialization import messagepack, recorder
 from andiron.wings.trained import import_state_dict
 from refusals import message_of
 
@@ -129,3 +129,12 @@ def test_whole_safetensors_are_imported(tmp_path):
     serialization.save_tensors(path, {"weight": torch.ones(2)})
     import_state_dict.import_state_dict(path, tmp_path / "out.safetensors", rename={"weight": "w"})
     assert serialization.load(tmp_path / "out.safetensors").tensors["w"].tolist() == [1, 1]
+
+
+def test_a_record_of_any_size_is_imported(tmp_path, monkeypatch):
+    monkeypatch.setattr(recorder, "SMALLEST_LIMIT", 0)
+    monkeypatch.setitem(recorder.load.__kwdefaults__, "most_numbers", 1)
+    path = tmp_path / "source.mpk"
+    serialization.Recorder("msgpack").record(serialization.Record({"w": torch.ones(50)}), path)
+    import_state_dict.import_state_dict(path, tmp_path / "out.safetensors")
+    assert serialization.load(tmp_path / "out.safetensors").tensors["w"].sum() == 50

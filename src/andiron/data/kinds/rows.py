@@ -88,7 +88,7 @@ def _rows(inputs: object) -> Any:
     Raises: DataError for a data frame with two columns of one name.
     """
     if isinstance(inputs, list):
-        rows = map(_rows, inputs)
+        rows = [[given] if isinstance(given, list) else _rows(given) for given in inputs]
         return [row for inner in rows for row in (inner if isinstance(inner, list) else [inner])]
     if hasattr(inputs, "itertuples"):  # of pandas
         frame: Any = inputs

@@ -5,10 +5,12 @@
     (1, 1, 2, -1)
 """
 
-import math
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from contextlib import suppress
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
+
+import numpy as np
 
 # of pandas, NaT of its dates, and ? of the UCI repository
 MISSING = frozenset({
@@ -17,6 +19,7 @@ MISSING = frozenset({
 })  # fmt: skip
 BOOLEANS = ("true", "false")
 FIRST_DAY = datetime(1970, 1, 1, tzinfo=UTC)
+LARGEST = float(np.finfo(np.float32).max)
 
 
 def parsed(text: str) -> float | None:
@@ -68,11 +71,20 @@ def places(names: Iterable[str]) -> Callable[[str], int]:
 
 
 def value_of(text: str) -> Any:
-    """The value that a text is written for: a number, boolean or day, or the text itself."""
+    """The value that a text is written for: a number, boolean, day or time, or the text itself.
+
+    A float32 has the value of its shortest text, 0.1, also where float64 has more digits of it.
+    """
     number = parsed(text)
-    if number is not None and math.isfinite(number):
-        is_whole = text.strip().removeprefix("-").isdigit()
-        return int(text) if is_whole else number  # float64 rounds beyond 2^53
+    if number is not None and number - number == 0:  # finite
+        if text.strip().removeprefix("-").isdigit():
+            return int(text)  # float64 rounds beyond 2^53
+        is_single = abs(number) <= LARGEST and float(np.float32(number)) == number
+        return float(str(np.float32(number))) if is_single else number
+    if text[2:3] == ":":
+        with suppress(ValueError):
+            moment, _, fraction = text.partition(".")
+            return time.fromisoformat(moment), fraction.rstrip("0")
     day = days(text, None) if text[4:5] == "-" else None
     if day is not None:
         return "day", day

@@ -21,8 +21,11 @@ import polars
 from andiron.data.on_disk.category_names import days
 from andiron.data.on_disk.columns import Kind, Reading
 
-# such as 45 %, $9.50, 1.234,5 or inf
-LIKE_NUMBER = re.compile(r"\W*(\d+([.,'\s]\d{3})*[.,]?\d*|inf)\W*", re.ASCII | re.I)
+SIGN = "(?:[%‰$¢£¥€₹₽₩]|EUR|USD|GBP|CHF)?"
+# such as 45 %, $9.50, 1.234,5 or inf; not >7 and 65+, which are classes
+LIKE_NUMBER = re.compile(
+    rf"[+-]?\s*{SIGN}\s*(\d+([.,'\s]\d{{3}})*[.,]?\d*|inf)\s*{SIGN}", re.ASCII | re.I
+)
 LIKE_DATE = re.compile(
     r".*\b\d{1,4}[./ -]\d{1,2}[./ -]\d{2,4}\b.*"
     r"|(?=.*\d).*\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec).*", re.I

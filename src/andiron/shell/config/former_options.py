@@ -23,9 +23,10 @@ OF_TABLES: Mapping[str, Sequence[Any]] = {  # values without effect
     "units": [None],
 }
 SETS_METRICS = "valid_sets_metrics"  # all sets have the metrics of the validation data
-# of checkpoints, tables and validation sets
+# of checkpoints, texts, tables and validation sets
 NAMES = [
     SETS_METRICS,
+    "data.cache",  # where it is an option, the record's value stays
     *(f"checkpoint.{name}" for name in UNITS),
     *(f"data.{name}" for name in OF_TABLES),
 ]
@@ -37,10 +38,7 @@ def current(plain: Mapping[str, object]) -> Mapping[str, Any]:
     Former options of tables are removed from the nodes if their values had no effect.
     """
     plain = {name: plain[name] for name in plain if name != SETS_METRICS}
-    nodes = [node for *_, node in trust.nodes(plain)]
-    if former_names := wings.optional(f"{wings.LAB}.former_names"):
-        former_names.rename(nodes)
-    for inner in nodes:
+    for inner in renamed_nodes(plain):
         for name, without_effect in OF_TABLES.items() if inner["_target_"] == CSV else ():
             if name in inner and inner[name] in without_effect:
                 del inner[name]
@@ -51,6 +49,14 @@ def current(plain: Mapping[str, object]) -> Mapping[str, Any]:
     every = given if len(given) > 1 else _every(*next(iter(given.items()), ("epochs", 1)))
     known = {name: value for name, value in node.items() if name not in UNITS}
     return {**plain, "checkpoint": {**known, "every": known.get("every") or every}}
+
+
+def renamed_nodes(plain: Mapping[str, object]) -> list[dict[str, Any]]:
+    """The nodes of a configuration, their targets by their current names from now on."""
+    nodes: list[Any] = [node for *_, node in trust.nodes(plain)]
+    if former_names := wings.optional(f"{wings.LAB}.former_names"):
+        former_names.rename(nodes)
+    return nodes
 
 
 def _every(unit: str, number: object) -> Any:

@@ -15,7 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from andiron.errors import Problem
-from andiron.shell.config import project, schema
+from andiron.shell.config import former_options, project, schema
 from andiron.shell.config.leaves import leaves
 from andiron.shell.config.trust import Trust
 from andiron.shell.config.violations import Problems
@@ -76,11 +76,16 @@ def _problems_of_values(
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
-    """The configuration as plain values, interpolations resolved and variables in one mapping."""
+    """The configuration as plain values, interpolations resolved and variables in one mapping.
+
+    Former names of targets are the current ones.
+    """
     resolved = _resolved(config)
     known = schema.resume_policy().keys() - {schema.VARIABLES}
     variables = {name: resolved.pop(name) for name in [*resolved] if name not in known}
-    return resolved | ({schema.VARIABLES: variables} if variables else {})
+    options = resolved | ({schema.VARIABLES: variables} if variables else {})
+    former_options.renamed_nodes(options)
+    return options
 
 
 def message(error: Exception) -> str:

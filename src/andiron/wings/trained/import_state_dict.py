@@ -25,8 +25,11 @@ def import_state_dict(
     OutputError if `target` cannot be written.
     """
     named_output.check(target, [source])
-    is_record = recorder.format_of(source)
-    record = serialization.load(source) if is_record else weight_files.state_dict(source, key)
+    if recorder.format_of(source):
+        size = source.stat().st_size if source.exists() else 0
+        record = serialization.load(source, most_numbers=size)
+    else:
+        record = weight_files.state_dict(source, key)
     tensors = module_file.renamed(record.tensors, rename or {})
     write = functools.partial(named_output.write, inputs=[source])
     serialization.Recorder().record(serialization.Record(tensors, record.values), target, write)
