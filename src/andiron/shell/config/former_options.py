@@ -23,10 +23,9 @@ OF_TABLES: Mapping[str, Sequence[Any]] = {  # values without effect
     "units": [None],
 }
 SETS_METRICS = "valid_sets_metrics"  # all sets have the metrics of the validation data
-# of checkpoints, texts, tables and validation sets
+# of checkpoints, tables and validation sets
 NAMES = [
     SETS_METRICS,
-    "data.cache",  # where it is an option, the record's value stays
     *(f"checkpoint.{name}" for name in UNITS),
     *(f"data.{name}" for name in OF_TABLES),
 ]
