@@ -23,9 +23,14 @@ OF_TABLES: Mapping[str, Sequence[Any]] = {  # values without effect
     "units": [None],
 }
 SETS_METRICS = "valid_sets_metrics"  # all sets have the metrics of the validation data
-# of checkpoints, tables and validation sets
+SCORES = (  # once of the groups classification_full, classification_pictures, binary, multilabel
+    "balanced_accuracy", "brier_score", "calibration_error", "cohen_kappa", "hamming_loss",
+    "matthews_correlation", "roc_curve",
+)  # fmt: skip
+# of checkpoints, metrics, tables and validation sets; as overrides left out: the record has values
 NAMES = [
     SETS_METRICS,
+    *(f"metrics.{name}" for name in SCORES),
     *(f"checkpoint.{name}" for name in UNITS),
     *(f"data.{name}" for name in OF_TABLES),
 ]
