@@ -138,7 +138,7 @@ def _expressions() -> Iterator[Case]:
             config(lambda slow=slow: {"activation_checkpointing": slow}),
             building,
         )
-        layers = {"_target_": "andiron.optim.layerwise", "pattern": f"({slow})"}
+        layers = {"_target_": "andiron_lab.optim.layerwise", "pattern": f"({slow})"}
         change = config(lambda n=layers: {"param_groups": {"a": n}})
         yield Case(f"layers {slow}", change, building)
 

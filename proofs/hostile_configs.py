@@ -113,7 +113,7 @@ def _targets() -> Iterator[Case]:
         {"_target_": "andiron.writers.TensorBoardWriter", "folder": "{outside}"},
         {"_target_": "andiron.writers.CsvWriter", "run_dir": "{outside}"},
         {"_target_": "andiron.writers.WandbWriter", "mode": "online"},
-        {"_target_": "andiron.writers.MlflowWriter", "tracking_uri": "http://x"},
+        {"_target_": "andiron_lab.mlflow_writer.MlflowWriter", "tracking_uri": "http://x"},
     ):
         name = f"{writer['_target_']} elsewhere"
         change = config(lambda writer=writer: {"writers": {"mine": writer}})

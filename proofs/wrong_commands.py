@@ -531,9 +531,9 @@ def _groups() -> Iterator[Case]:
         "{match:{name:''},frozen:true}": "nothing",
         "{match:{name:''},frozen:1000000}": "param_groups.mine",
         "{match:{name:''},every:1000000}": "param_groups.mine",
-        "{_target_:andiron.optim.layerwise,decay:2}": "param_groups.mine",
-        "{_target_:andiron.optim.layerwise,decay:0.5,pattern:nothing}": "pattern=nothing",
-        "{_target_:andiron.optim.layerwise,decay:0.5,pattern:'('}": "pattern='('",
+        "{_target_:andiron_lab.optim.layerwise,decay:2}": "param_groups.mine",
+        "{_target_:andiron_lab.optim.layerwise,decay:0.5,pattern:nothing}": "pattern=nothing",
+        "{_target_:andiron_lab.optim.layerwise,decay:0.5,pattern:'('}": "pattern='('",
         "{_target_:own.groups}": "param_groups.mine",
     }.items():  # fmt: skip
         yield Case(f"{g}{node}", words)

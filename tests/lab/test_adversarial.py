@@ -313,3 +313,7 @@ def test_the_networks_fit_the_images(shape, convolved):
     assert made.shape == (7, *shape) and made.abs().max() <= 1
     assert gan.discriminator(made).shape == (7, 1)
     assert any(isinstance(module, nn.Conv2d) for module in gan.modules()) == convolved
+
+
+def test_inputs_that_are_no_images_are_refused():
+    assert "(13,)" in message_of(ValueError, GAN, (13,))

@@ -5,7 +5,7 @@ import math
 import pytest
 from torch import nn
 
-from andiron.models import GAN, GPT, Dropout, LeNet, ResNet, ViT, activation_checkpointing
+from andiron.models import GPT, Dropout, LeNet, ResNet, ViT, activation_checkpointing
 from andiron.models.zoo import torchvision
 from refusals import lacking, message_of
 
@@ -43,7 +43,6 @@ def unread(name, shape, words):
       for shape in ((64,), (28, 28), (1, 0, 5))],
     (lambda: ResNet((10,), 1), IMAGES.format("(10,)", "ResNet")),
     (lambda: ViT((10,), 1), IMAGES.format("(10,)", "ViT")),
-    (lambda: GAN((13,)), IMAGES.format("(13,)", "GAN")),
     (lambda: torchvision("resnet18", (10,), 1), IMAGES.format("(10,)", "resnet18")),
     *[(lambda depth=depth: ResNet(CIFAR, 10, depth=depth),
        f"depth={depth}: a ResNet has 6n + 2 layers: ... ; the nearest are {nearest}, the paper's")
