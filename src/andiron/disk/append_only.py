@@ -16,7 +16,8 @@ from pathlib import Path
 
 from andiron.disk import guarded_folders
 
-FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK  # opening a pipe without a reader would block
+# absent on Windows; opening a pipe without a reader would block
+FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 log = logging.getLogger("andiron")
 
 
@@ -270,4 +271,5 @@ def _after_fork() -> None:
 
 
 _in_use: weakref.WeakSet[AppendOnlyFile] = weakref.WeakSet()
-os.register_at_fork(after_in_child=_after_fork)
+if hasattr(os, "register_at_fork"):  # absent on Windows
+    os.register_at_fork(after_in_child=_after_fork)

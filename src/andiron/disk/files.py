@@ -25,6 +25,7 @@ STAND_INS = {
     b"<!doctype": "a web page, not the file: download the file itself",
     b"<html": "a web page, not the file: download the file itself",
 }  # by how it begins
+NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # on a pipe; Windows has none
 
 
 @runtime_checkable
@@ -74,7 +75,7 @@ def opened(path: Path) -> io.BufferedReader:
 
     Raises: OSError, IsADirectoryError for a folder; ValueError for a pipe or a device.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe would block
+    descriptor = os.open(path, os.O_RDONLY | NO_WAITING)  # opening a pipe would block
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         os.close(descriptor)
@@ -222,6 +223,11 @@ def remove_folder(path: Path, names: Iterable[str]) -> list[str]:
         partial.rename(path)
     _sync(path.parent)
     return left
+
+
+def is_partial(path: Path) -> bool:
+    """Whether the name is that of a half-written or half-removed entry."""
+    return PARTIAL.fullmatch(path.name) is not None
 
 
 def partials(folder: Path) -> dict[Path, str]:

@@ -1,6 +1,5 @@
 """The log file of a run, locked by the one process that trains it."""
 
-import fcntl
 import io
 import logging
 import os
@@ -12,6 +11,11 @@ from pathlib import Path
 from andiron import errors
 from andiron.disk import append_only, files
 from andiron.plain import readable
+
+try:
+    import fcntl
+except ImportError:  # a system without POSIX record locks
+    fcntl = None  # type: ignore[assignment]
 
 TAIL_BYTES = 2**16  # read for the last lines
 log = logging.getLogger("andiron")
@@ -76,10 +80,11 @@ def alone_in(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise unwritable(folder, error) from error
     with ExitStack() as at_end:
-        with suppress(OSError):  # an unreadable folder, or a file system without locks
-            descriptor = os.open(os.path.dirname(os.path.realpath(folder)), os.O_RDONLY)
-            at_end.callback(os.close, descriptor)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if fcntl is not None:
+            with suppress(OSError):  # an unreadable folder, or a file system without locks
+                descriptor = os.open(os.path.dirname(os.path.realpath(folder)), os.O_RDONLY)
+                at_end.callback(os.close, descriptor)
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
 
 
@@ -136,6 +141,8 @@ def lock(file: io.FileIO) -> None:
 
     Raises: BlockingIOError if another process has the lock.
     """
+    if fcntl is None:
+        return
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError) as error:  # POSIX allows either

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from andiron import errors
 from andiron.disk import append_only, checksums, files, guarded_folders
-from andiron.disk.files import PARTIAL
 from andiron.plain import readable, wings
 from andiron.run_folder import CSV_HEADER, PROJECTOR, RunFolder
 from andiron.shell.run import run_record, status
@@ -176,8 +175,8 @@ def _run_files(folder: RunFolder) -> Iterator[Path]:
         for saved in parent.glob("*"):
             yield from _checkpoint_files(saved, run)
     for path in _inside(own_entries(folder)):
-        is_half, is_in_half = (PARTIAL.fullmatch(place.name) for place in (path, path.parent))
-        if (is_half or is_in_half and _is_in_checkpoint(path.name)) and not path.is_dir():
+        is_in_half = files.is_partial(path.parent) and _is_in_checkpoint(path.name)
+        if (is_in_half or files.is_partial(path)) and not path.is_dir():
             yield path
 
 
