@@ -160,6 +160,22 @@ def _taken(model: nn.Module) -> dict[str, Tensor]:
     return tensors
 
 
+class Detachable:
+    """A value with tensors, such as a step's item, that can be detached."""
+
+    def detached(self) -> Any:
+        """The values without their graph, safe from later updates of the weights."""
+        values = {**vars(self)}
+        for name, value in values.items():
+            if isinstance(value, Tensor) and value.requires_grad:
+                base = private_torch.base(value)
+                values[name] = value.detach()
+                if (value if base is None else base).is_leaf:
+                    # a network that returns its own weights, which the update overwrites
+                    values[name] = value.detach().clone()
+        return type(self)(**values)
+
+
 @contextmanager
 def loss_scaled(scale: float, during: During | None = None) -> Iterator[None]:
     """A context in which `backward` scales the loss by `scale`, and the gradients by 1 / `scale`.

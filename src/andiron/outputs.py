@@ -14,28 +14,12 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from andiron import errors
-from andiron.plain import private_torch
+from andiron.gradients import Detachable
 
 # A target with this value counts neither in a loss nor in a metric: torch's own default.
 IGNORED = -100
 Scalar = Float[Tensor, ""]
 Weight = Tensor | float
-
-
-class Detachable:
-    """A value with tensors, such as a step's item, that can be detached."""
-
-    def detached(self) -> Any:
-        """The values without their graph, safe from later updates of the weights."""
-        values = {**vars(self)}
-        for name, value in values.items():
-            if isinstance(value, Tensor) and value.requires_grad:
-                base = private_torch.base(value)
-                values[name] = value.detach()
-                if (value if base is None else base).is_leaf:
-                    # a network that returns its own weights, which the update overwrites
-                    values[name] = value.detach().clone()
-        return type(self)(**values)
 
 
 @dataclass(frozen=True)

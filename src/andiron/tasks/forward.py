@@ -18,11 +18,11 @@ from torch import Tensor, nn
 
 from andiron import errors
 from andiron.data import structures
+from andiron.gradients import Detachable
 from andiron.outputs import (
     IGNORED,
     BinaryClassificationOutput,
     ClassificationOutput,
-    Detachable,
     MultiLabelClassificationOutput,
     RegressionOutput,
     Scalar,

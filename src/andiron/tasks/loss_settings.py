@@ -51,8 +51,8 @@ def check(loss: object) -> None:
 
 def class_weight(loss: Any, targets: Tensor, ignored_index: int | None) -> Tensor | None:
     """The sum of the targets' weights by the class weights of torch's own losses; else None."""
-    function = loss
-    while isinstance(function, functools.partial):  # also of another
+    function = getattr(loss, "func", None)  # of a functools.partial
+    while isinstance(function, functools.partial):  # of another
         function = function.func
     if not isinstance(loss, CLASS_LOSS_MODULES) and function not in CLASS_LOSSES:
         return None

@@ -18,9 +18,9 @@ from torch.nn import functional
 
 from andiron import errors, randomness
 from andiron.data.dataset import Batch
-from andiron.gradients import Gradients, backward
+from andiron.gradients import Detachable, Gradients, backward
 from andiron.metrics.classification.pictures import tiled
-from andiron.outputs import Detachable, Scalar, Weight
+from andiron.outputs import Scalar, Weight
 from andiron.protocols import MetricUpdate, TrainOutput
 from andiron.ranges import Count
 from andiron.recording import keep_arguments

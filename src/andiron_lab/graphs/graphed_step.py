@@ -18,9 +18,8 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.data import structures
-from andiron.gradients import Gradients
+from andiron.gradients import Detachable, Gradients
 from andiron.learner.state import LearnerState
-from andiron.outputs import Detachable
 from andiron.plain import private_torch
 from andiron.protocols import TrainOutput
 from andiron_lab.graphs.device_graph import CudaGraph

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from andiron import randomness
 from andiron.data import structures
+from andiron.gradients import Detachable
 from andiron.learner import nonfinite
 from andiron.optim.grouped import GroupedOptimizer
-from andiron.outputs import Detachable
 from andiron.plain import private_torch
 from andiron.protocols import TrainOutput
 
