@@ -130,8 +130,8 @@ class Updater:
             optimizer.step(rates, self.model, mean, again, updates=updates)
 
         try:
-            if flag is None:
-                self.nonfinite.checked(gradients)
+            if flag is None and not self.nonfinite.passes(gradients):
+                raise RejectedError(gradients)
             statistics = self._statistics(gradients, rates) if is_log_point else None
             graph = None if flag is None or is_log_point else self.end_by_graph
             if graph is None or not graph(step, gradients, rates, flag, transform):
