@@ -219,7 +219,8 @@ def _connected_interrupter(chosen: Choices) -> Interrupter:
     """The interrupter, connected to a renderer that has keys."""
     interrupter = chosen.interrupter or Interrupter()
     if isinstance(chosen.renderer, Interactive):
-        chosen.renderer.connect(interrupter, direction.directions_of(chosen.valid_metrics))
+        directions = direction.directions_of([*chosen.train_metrics, *chosen.valid_metrics])
+        chosen.renderer.connect(interrupter, directions)
     return interrupter
 
 

@@ -209,7 +209,7 @@ class Loop:
         at, epoch = self._position, self._metric_log.progress.epoch
         if self._begins is not None:
             self._saver.wait()  # a run that has begun has a checkpoint
-            self._begins.updated()
+            self._begins.updated(self._metric_log.history.directions)
             self._begins = None
         if updated is None:
             return Step("skipped", at.updates, epoch, at.batch, {})

@@ -23,8 +23,11 @@ Weights = Mapping[str, Mapping[str, Tensor]]  # by name: `model`, and each avera
 class RunSession(Protocol):
     """A run while it is trained."""
 
-    def updated(self) -> None:
-        """Called once metrics and the log have taken the first update: the run has begun."""
+    def updated(self, directions: Mapping[str, str]) -> None:
+        """Called once metrics and the log have taken the first update: the run has begun.
+
+        `directions` has `highest` or `lowest` by metric.
+        """
 
     def end(self, note: str | None) -> None:
         """Called at the end of the training; `note` is why it is before the length is reached."""
@@ -63,7 +66,7 @@ class NoHost:
     is_recorded = False
     class_names: Sequence[str] | None = None
 
-    def updated(self) -> None:
+    def updated(self, directions: Mapping[str, str]) -> None:
         """There is nothing to begin."""
 
     def end(self, note: str | None) -> None:

@@ -32,6 +32,16 @@ class Broken:
         yield
 
 
+class Interrupting:
+    """A writer whose first point interrupts the run."""
+
+    def write(self, point):
+        raise KeyboardInterrupt
+
+    def close(self):
+        pass
+
+
 def train(*place, loader=VALID, num_epochs=1, writers=None, **options):
     torch.manual_seed(1)
     model = Classifier(MLP(SPLITS.input_shape, SPLITS.num_classes, hidden=[8]))
@@ -59,6 +69,14 @@ def test_a_second_run_in_a_folder_is_refused_and_changes_nothing(tmp_path):
     with pytest.raises(errors.RunFolderError, match="resume=True to continue it, overwrite=True"):
         train(tmp_path)
     assert files_below(tmp_path) == before
+
+
+def test_the_direction_of_each_metric_is_on_record_however_a_run_ends(tmp_path):
+    train(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path, num_epochs=3, resume=True, writers=[Interrupting()])
+    status = json.loads((tmp_path / "status.json").read_text())
+    assert (status["status"], status["directions"]) == ("interrupted", {"loss": "lowest"})
 
 
 def test_writers_of_ones_own_may_have_made_their_files_in_the_folder(tmp_path):

@@ -12,7 +12,7 @@ SIZES = [(1, 1), (10, 3), (20, 5), (40, 12), (80, 24), (89, 60), (90, 20), (120,
 
 
 def view(**state):
-    curves = Curves({"accuracy": "highest"})
+    curves = Curves({"accuracy": "highest", "loss": "lowest"})
     for epoch in (1, 2):
         for update in range(5 * epoch - 4, 5 * epoch + 1):
             train = {"loss": 1 / update, "accuracy": update / 20, "lr/base": 0.001,
@@ -82,7 +82,7 @@ def test_nothing_that_a_terminal_obeys_comes_from_a_run():
 
 
 def test_no_number_is_ever_cut():
-    curves = Curves()
+    curves = Curves(dict.fromkeys(("loss", "mae", "mse", "explained_variance"), "lowest"))
     for name in ("loss", "mae", "mse", "explained_variance"):
         curves.add("train", 4200, 420, {name: 26123.6354}, is_whole=True)
         curves.add("valid", 4200, 420, {name: 108.8874, "lr/decoder.layers": 0.00123}, True)
@@ -134,7 +134,7 @@ def test_a_run_that_has_logged_nothing_is_shown():
 
 
 def test_the_best_follows_the_direction_and_is_not_nan():
-    curves = Curves({"recall": "highest"})
+    curves = Curves({"loss": "lowest", "recall": "highest"})
     for epoch, value in enumerate((float("nan"), 0.5, 0.75, 0.25), 1):
         values = {"loss": value, "recall": value, "recall/cat": value}
         curves.add("valid", epoch * 10, epoch, values, is_whole=True)

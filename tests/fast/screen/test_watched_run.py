@@ -48,3 +48,24 @@ def test_the_time_left_weighs_windows_by_their_updates_and_leaves_out_the_first(
         curves.add("train", updates, 1, {"time/step": seconds}, is_whole=False)
     assert Curves().seconds_of_update == 0
     assert curves.seconds_of_update == (20 * 0.5 + 4.0 + 20 * 0.5) / 41
+
+
+def test_a_run_that_trains_has_the_best_values_by_its_recorded_directions(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.log.write_text("")
+    folder.status.write_text('{"status": "interrupted"}')
+    watched = WatchedRun(folder)
+    watched.view()  # before the first update, which records the directions
+    status = {"status": "interrupted", "directions": {"mae": "lowest", "r2": "highest"}}
+    folder.status.write_text(json.dumps(status))
+    points = [
+        {"split": "valid", "updates": 5 * epoch, "epoch": epoch, "over": "epoch"} | dict.fromkeys(
+            ("loss", "mae", "r2", "beta"), value
+        )
+        for epoch, value in ((1, 2.0), (2, 1.0), (3, 3.0))
+    ]
+    folder.metrics.write_text("".join(f"{json.dumps(point)}\n" for point in points))
+    best = watched.view().curves.best
+    assert {name: (of.value, of.epoch) for (_, name), of in best.items()} == {
+        "loss": (1.0, 2), "mae": (1.0, 2), "r2": (3.0, 3),
+    }  # fmt: skip

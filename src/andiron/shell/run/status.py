@@ -26,6 +26,7 @@ REMEDIES = {
 }
 UNTRAINED = "untrained"  # true in status.json until the first update
 MIRRORED = "mirrored"  # what is there of `checkpoint.mirror`
+DIRECTIONS = "directions"  # of each metric: whether its lowest or highest value is best
 log = logging.getLogger("andiron")
 
 
@@ -77,6 +78,7 @@ class Report:
     has_begun: bool = False
     has_updated: bool = False
     note: str | None = None
+    directions: Mapping[str, str] = field(default_factory=dict)
     started: str = field(default_factory=now)
 
     def __call__(self) -> None:
@@ -85,8 +87,9 @@ class Report:
             self.is_untrained = False
             self.begin()
 
-    def updated(self) -> None:
+    def updated(self, directions: Mapping[str, str]) -> None:
         """After the first update, to which the options of a resumed run have applied."""
+        self.directions = directions
         self.record()
         self()
         self.has_updated = True
@@ -99,8 +102,10 @@ class Report:
         """Writes status.json: the run is running, or `ended`."""
         running = {"status": State.RUNNING, "reason": None, "pid": os.getpid()}
         marked = {UNTRAINED: True} if self.is_untrained else {}
-        mirrored = {name: entry for name, entry in read(folder).items() if name == MIRRORED}
-        write(folder, running | {"started": self.started} | marked | mirrored | ended)
+        before = read(folder)
+        kept = {name: before[name] for name in (MIRRORED, DIRECTIONS) if name in before}
+        kept |= {DIRECTIONS: dict(self.directions)} if self.directions else {}
+        write(folder, running | {"started": self.started} | marked | kept | ended)
 
 
 @contextmanager

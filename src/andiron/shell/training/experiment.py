@@ -107,7 +107,7 @@ class Experiment:
                 if not self._report.has_updated and step.kind in ("update", "skipped"):
                     learner.wait()
                     learner.interrupter.mark_begun()  # before: a signal meanwhile saves the run
-                    self._report.updated()
+                    self._report.updated(learner.metric_log.history.directions)
         return learner.model
 
     def resume(self, load: Callable[[], Path], at: Position) -> Path:
@@ -124,7 +124,7 @@ class Experiment:
                 self.writers.show_graph(lambda: self._views.graph(self.components))
             yield self
 
-    def updated(self) -> None:
+    def updated(self, directions: Mapping[str, str]) -> None:
         """The run has begun once observers too have taken the first update: see `run`."""
 
     def end(self, note: str | None) -> None:

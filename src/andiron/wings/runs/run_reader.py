@@ -20,7 +20,7 @@ from andiron.run_folder import RunFolder
 from andiron.shell.run import run_record
 from andiron.shell.run.resume_policy import values_by_update
 from andiron.shell.run.log_file import is_abandoned
-from andiron.shell.run.status import seconds
+from andiron.shell.run.status import DIRECTIONS, seconds
 from andiron.wings.runs import logged_lines
 from andiron.wings.runs.logged_lines import Line
 from andiron.wings.runs.untrusted_files import (
@@ -81,7 +81,8 @@ class RunReader:
         """Whether the lowest or highest value of a metric is best, as the run recorded it."""
         # else that of the metric that checkpoints follow, if the configuration gives it
         followed = {str(self._option("metric")): self._option("direction")}
-        recorded = self._summary.get("directions") or followed
+        known = self._summary.get(DIRECTIONS) or self._status.get(DIRECTIONS)
+        recorded = known or followed
         return {
             name: direction
             for name, direction in (recorded.items() if isinstance(recorded, dict) else ())

@@ -19,8 +19,6 @@ READINGS = ("lr/", "grad_norm/", "update_ratio/", "time/", "system/")
 MOST_POINTS = 2000  # of a curve; then every second point is dropped
 MOST_CURVES, MOST_SPLITS = 2000, 100  # an untrusted file may name any number
 MOST_WINDOWS = 100  # that the speed is a mean over
-# words in names of metrics for which lower is better, unless recorded otherwise
-LOWER = ("loss", "error", "perplexity", "bits", "brier", "deviance", "distance")
 
 
 @dataclass(frozen=True)
@@ -47,10 +45,13 @@ class Curve:
 
 
 class Curves:
-    """Collects points as they are logged; `directions` has `highest` or `lowest` by metric."""
+    """Collects points as they are logged; `directions` has `highest` or `lowest` by metric.
+
+    A metric without a direction has no best value.
+    """
 
     def __init__(self, directions: Mapping[str, str] | None = None):
-        self.directions = directions or {}
+        self.directions = {} if directions is None else directions
         self.clear()
 
     def clear(self) -> None:
@@ -102,7 +103,8 @@ class Curves:
         return sorted(self.by_name, key=lambda name: "/" in name)
 
     def _is_best(self, split: str, name: str, value: float) -> bool:
-        guess = "lowest" if any(word in name.lower() for word in LOWER) else "highest"
-        direction = improvement.direction_of(name, self.directions) or guess
+        direction = improvement.direction_of(name, self.directions)
         best = self.best.get((split, name))
-        return improvement.is_better(value, best.value if best else None, direction)
+        return direction is not None and improvement.is_better(
+            value, best.value if best else None, direction
+        )

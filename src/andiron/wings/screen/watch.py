@@ -15,6 +15,7 @@ from andiron.shell.cli import answers
 from andiron.shell.cli.answer_schemas import POINT, RUN
 from andiron.shell.cli.process import Command
 from andiron.shell.run import finished_run, log_file, named_folder, status
+from andiron.wings.runs import run_reader
 from andiron.wings.runs.logged_lines import Line
 from andiron.wings.runs.run_reader import RunReader
 from andiron.wings.runs.untrusted_files import read_object
@@ -37,16 +38,17 @@ class WatchedRun:
 
     def __init__(self, folder: RunFolder):
         self._folder = folder
-        # recorded when a run ends
-        directions = read_object(folder.summary, []).get("directions")
-        curves = Curves(directions if isinstance(directions, dict) else {})
-        self._values = FollowedValues(folder.metrics, curves, _answer)
+        self._directions: dict[str, str] = {}
+        self._values = FollowedValues(folder.metrics, Curves(self._directions), _answer)
         self._killed: dict[str, object] = {}  # the status that a killed process left
 
     def view(self) -> View:
         """The state of the run; fields without a record stay empty."""
+        run_status = self._read_status()
+        # recorded after the first update
+        self._directions |= run_reader.directions([RunReader(self._folder)])
         self._values.read()
-        curves, run_status = self._values.curves, self._read_status()
+        curves = self._values.curves
         config = read_object(self._folder.config, [])
         log = log_file.tail(self._folder.log, LINES_OF_THE_LOG)
         num_updates = _count(config, "num_updates")
