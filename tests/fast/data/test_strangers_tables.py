@@ -503,21 +503,39 @@ def test_other_features_are_not_taken_for_a_counter_of_rows(tmp_path, caplog, co
     assert "increases" not in caplog.text
 
 
+@pytest.mark.parametrize("space", [" ", "\xa0", "\u202f"])
+def test_spaces_in_numbers_lead_to_the_option_that_reads_them(tmp_path, space):
+    path = tmp_path / "t.csv"
+    path.write_text("a;y\n" + "".join(f"{row};{row + 1}{space}500,5\n" for row in range(40)))
+    remedy = "data.thousands=' '"
+    options = {"decimal": ",", "kind": "regression"}
+    assert f'set "{remedy}" if 1 234 is over a thousand' in refusal(path, **options)
+    assert remedy not in refusal(path, thousands=".", **options)
+    splits = load(path, "y", thousands=" ", **options)
+    assert splits.train.targets.min() >= 1500.5
+
+
 @pytest.mark.parametrize("title", [
     "Sales 2024\n", "\n# Bonn, 3 May\n\n", "x,price (EUR),,\n", "Sales,\n", "Sales;\n", "Sales\t\n",
 ])  # fmt: skip
-@pytest.mark.parametrize("row", ["{0};{1}", '"{0}","{1}"', "{0}\t{1} "])
-def test_names_below_a_title_are_refused_with_the_command_that_removes_it(tmp_path, title, row):
+@pytest.mark.parametrize("row, encoding, given", [
+    ("{0};{1}", "utf-8", {}), ('"{0}","{1}"', "cp1250", {"encoding": "cp1250"}),
+    ("{0}\t{1} ", "utf-16", {}), ("{0};{1}", "utf-16-le", {"encoding": "utf-16-le"}),
+])  # fmt: skip
+def test_names_below_a_title_are_refused_with_the_command_that_removes_it(
+    tmp_path, title, row, encoding, given
+):
     path = tmp_path / "of my sales.csv"
     cells = [("price", "price (EUR)"), *((number, 3 * number + 1) for number in range(40))]
-    path.write_text(title + "".join(f"{row.format(*pair)}\n" for pair in cells), encoding="utf-8")
-    message = refusal(path, "price", features=["price (EUR)"])
+    path.write_text(title + "".join(f"{row.format(*pair)}\n" for pair in cells), encoding=encoding)
+    message = refusal(path, "price", features=["price (EUR)"], **given)
     assert f", line {title.count(chr(10)) + 1}: has the names of the columns, which " in message
     subprocess.run(message.partition("above: ")[2], shell=True, cwd=tmp_path, check=True)
-    splits = load(tmp_path / "table.csv", "price", features=["price (EUR)"], kind="regression")
+    path, given = tmp_path / "table.csv", {**given, "kind": "regression"}
+    splits = load(path, "price", features=["price (EUR)"], **given)
     assert sorted(all_inputs(splits)[:, 0].tolist()) == [3 * number + 1 for number in range(40)]
-    assert "has no column 'rice'; did you mean 'price'?" in refusal(tmp_path / "table.csv", "rice")
-    assert "has no column '22'" in refusal(tmp_path / "table.csv", "22")  # a cell of line 9
+    assert "has no column 'rice'; did you mean 'price'?" in refusal(path, "rice", **given)
+    assert "has no column '22'" in refusal(path, "22", **given)  # a cell of line 9
 
 
 @pytest.mark.parametrize("first, options, columns", [

@@ -68,7 +68,8 @@ def table(path: Path, file: File, request: Request) -> Table:
     """
     header = request.reading.header
     wanted = set() if header else {*(request.features or ()), *request.targets}
-    delimiter, first = _delimiter(path, file, wanted)
+    stored = "utf-16" if isinstance(file, io.BytesIO) else "utf-8"  # decoded by its mark
+    delimiter, first = _delimiter(path, file, wanted, request.reading.encoding or stored)
     names = [*(header or first)]
     workspace = request.workspace
     if not header and _look_like_data(names):
@@ -157,7 +158,9 @@ def _normalised(
     yield content.getvalue().encode()
 
 
-def _delimiter(path: Path, file: File, wanted: set[str]) -> tuple[str, list[str]]:
+def _delimiter(
+    path: Path, file: File, wanted: set[str], encoding: str
+) -> tuple[str, list[str]]:
     """The delimiter that gives the names `wanted`, or most names, and the first row.
 
     Raises: DataError naming the line with these names if it is a later one, as below a title.
@@ -183,7 +186,7 @@ def _delimiter(path: Path, file: File, wanted: set[str]) -> tuple[str, list[str]
         line = max(named)
         raise errors.DataError(
             f"{path}, line {line}: has the names of the columns, which should be in line 1; leave "
-            f"out the lines above: tail -n +{line} {shlex.quote(str(path))} > table.csv"
+            f"out the lines above: {_cut(path, line, encoding)} > table.csv"
         )
     return best, first[best]
 
@@ -195,3 +198,13 @@ def _look_like_data(names: Sequence[str]) -> bool:
     has_fraction = any(number % 1 for number in numbers)
     is_ordered = numbers in (rising, rising[::-1])
     return not is_ordered or has_fraction and len(numbers) < FEWEST_WAVELENGTHS
+
+
+def _cut(path: Path, line: int, encoding: str) -> str:
+    """The command that prints the lines of a file from this one on, in its encoding."""
+    source = shlex.quote(str(path))
+    if "\n".encode(encoding) == b"\n":
+        return f"tail -n +{line} {source}"
+    name = re.sub("-([bl]e)$", r"\1", encoding, flags=re.IGNORECASE)  # as iconv has it
+    read, written = f"iconv -f {name} -t utf-8", f"iconv -f utf-8 -t {name}"
+    return f"{read} {source} | tail -n +{line} | {written}"  # tail would cut a character

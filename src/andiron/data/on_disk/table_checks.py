@@ -23,6 +23,7 @@ COMMA = (
     """set "data.decimal=','" if 1,5 is a fraction, with "data.thousands='.'" for 1.234,5, or """
     """"data.thousands=','" if 1,234 is over a thousand"""
 )
+SPACED = r"^-?\d{1,3}\s\d{3}"  # thousands
 log = logging.getLogger("andiron")
 
 
@@ -169,6 +170,8 @@ def _remedy(bad: polars.DataFrame, request: Request, number_valid: int) -> str:
     reading = request.reading
     if "," not in (reading.decimal, reading.thousands) and bad["text"].str.contains(r"\d,\d").any():
         remedies.append(COMMA)
+    if reading.thousands is None and bad["text"].str.contains(SPACED).any():
+        remedies.append("""set "data.thousands=' '" if 1 234 is over a thousand""")
     is_feature, is_gap = ~bad["column"].is_in(request.required), bad["is_missing"]
     features = bad["column"].filter(is_feature).unique(maintain_order=True)
     misread = bad.filter(is_feature & ~is_gap)
