@@ -137,8 +137,13 @@ def _claim(folder: RunFolder, *, overwrite: bool) -> None:
             run_record.begin(folder)
             return
         refuse_if_running(folder)
+        is_untrained = status.is_untrained(folder)
         _refuse_run(folder, overwrite)  # again: its process may have ended just now
-        run_files.replace(folder)
+        if not is_untrained:
+            run_files.replace(folder)
+            return
+        run_files.remove(folder, keeps_manifest=True)  # in place: it may be a mount point
+        run_record.begin(folder, files.write)
     except FileExistsError:  # begun by another process meanwhile
         raise _taken(path) from None
     except OSError as error:

@@ -138,7 +138,7 @@ def own_links(folder: RunFolder) -> list[str]:
     return [path.relative_to(folder.path).as_posix() for path in places]
 
 
-def remove(folder: RunFolder) -> None:
+def remove(folder: RunFolder, *, keeps_manifest: bool = False) -> None:
     """Removes the files of a run to which no link leads, and its folders that are empty then.
 
     The manifest, which lists the files, is removed last, and only if all others could be.
@@ -154,7 +154,7 @@ def remove(folder: RunFolder) -> None:
         for inner, _, _ in os.walk(entry, topdown=False):
             with suppress(OSError):
                 os.rmdir(inner)
-    if not any(map(os.path.lexists, written)):
+    if not (keeps_manifest or any(map(os.path.lexists, written))):
         with suppress(OSError):
             folder.manifest.unlink()
             folder.path.rmdir()

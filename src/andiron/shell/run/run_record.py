@@ -48,14 +48,16 @@ class Manifest:
         self.entries |= entries
 
 
-def begin(folder: RunFolder, *, lists_files: bool = True) -> Manifest:
-    """Writes the first manifest of a new run.
+def begin(
+    folder: RunFolder, write: Write = files.write_new, *, lists_files: bool = True
+) -> Manifest:
+    """Writes the first manifest of a new run; with `files.write`, replaces an earlier run's.
 
     Raises: FileExistsError if another process has begun a run.
     """
     identity = secrets.token_hex(IDENTITY_BYTES)
     manifest = Manifest(identity, written=[] if lists_files else None)
-    manifest.write(folder, files.write_new)
+    manifest.write(folder, write)
     return manifest
 
 
