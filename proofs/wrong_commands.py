@@ -224,7 +224,7 @@ UNTRAINABLE = {
     "data=diabetes loss=cross_entropy":
         "task: loss: CrossEntropy is of classes; choose one of values",
     "task=adversarial loss=cross_entropy":
-        "loss=andiron.tasks.CrossEntropy: Adversarial has its own two losses",
+        "loss=cross_entropy: andiron_lab.adversarial.Adversarial takes no loss, ",
     "+metrics.odd={_target_:torch.nn.Identity}":
         "metrics.odd._target_=torch.nn.Identity: gives an object of Identity; metrics.odd takes an "
         "object with name, higher_is_better and a call with the item; ",

@@ -15,7 +15,7 @@ ELSEWHERE = {  # pages whose blocks a test of their own runs
     "clusters.md": "tests/proofs/test_clusters_page.py",
     "data.md": "tests/fast/data/test_data_page.py",
     "distributed.md": "tests/proofs/test_several_processes.py",
-    "forking.md": "tests/proofs/commands/test_fork_command.py",
+    "forking.md": "tests/lab/proofs/test_fork_command.py",
     "extending.md": "tests/proofs/test_extending.py",
     "from_burn.md": "tests/runs/test_from_burn_page.py",
     "from_timm.md": "tests/proofs/test_pretrained_pages.py",

@@ -43,13 +43,7 @@ def completions(line):
     return jedi.Script(IMPORT + line, project=project).complete(2, len(line))
 
 
-def test_every_option_is_completed_with_its_docstring():
-    methods = {
-        completion.name: completion.docstring(raw=True)
-        for completion in completions("LearnerBuilder('x').")
-    }
-    assert methods.keys() >= OPTIONS
-    assert all("Default: " in " ".join(methods[option].split()) for option in OPTIONS)
+def test_every_option_is_completed():
     keywords = {
         completion.name.removesuffix("=") for completion in completions("LearnerBuilder('x', ")
     }

@@ -79,6 +79,8 @@ class ArrayDataset:
     WeightedBatch. `sample_name` gives the name of the sample at an index.
     """
 
+    sample_name: Callable[[int], str] | None = None
+
     def __init__(
         self,
         inputs: Samples,
@@ -93,7 +95,8 @@ class ArrayDataset:
         self.inputs = inputs
         self.targets = targets
         self.weights = weights
-        self.sample_name = sample_name
+        if sample_name is not None:  # else a subclass may have a method of this name
+            self.sample_name = sample_name
 
     def __len__(self) -> int:
         return len(self.targets)

@@ -75,4 +75,4 @@ def test_a_duration_has_a_number_and_a_unit(text, seconds):
 @pytest.mark.parametrize("text", ["8", "0h", "h", "-1h", "8m", "8weeks", "1e3s", "0.0s", "٣s"])
 def test_a_duration_without_a_unit_or_of_zero_is_refused(tmp_path, text):
     assert "like 90s, 30min, 8hours or 2days" in message_of(ValueError, seconds_of, text)
-    assert "max_time" in message_of(ValueError, builder(tmp_path).max_time, text)
+    assert "max_time" in message_of(ValueError, builder(tmp_path).options, max_time=text)

@@ -51,7 +51,7 @@ OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any]]] = {
     "LBFGS-strong_wolfe": (torch.optim.LBFGS, {"max_iter": 4, "line_search_fn": "strong_wolfe"}),
     "Muon": (torch.optim.Muon, {}),
     "Muon-adamw_lr": (torch.optim.Muon, {"adjust_lr_fn": "match_rms_adamw", "nesterov": False}),
-    **({name: (getattr(OF_LAB, name), {"weight_decay": 0.01}) for name in OF_LAB.__all__}
+    **({name: (getattr(OF_LAB, name), {"weight_decay": 0.01}) for name in ("Adan", "Lamb")}
        if OF_LAB else {}),
     "SOAP": (pytorch_optimizer.SOAP, {"precondition_frequency": 3}),
     "Kron": (pytorch_optimizer.Kron, {"weight_decay": 0.01, "balance_prob": 0.5}),
