@@ -140,7 +140,8 @@ def test_a_file_of_others_is_not_a_writers_to_append_to(tmp_path, kind):
     path = tmp_path / ("metrics.csv" if kind is CsvWriter else "metrics.jsonl")
     content = b"mine, without a last line break" if kind is CsvWriter else b"{}\n"
     path.write_bytes(content)
-    with pytest.raises(errors.AndironError, match="this run did not write it|another program|no run wrote"):
+    said = "this run did not write it|another program|no run wrote"
+    with pytest.raises(errors.AndironError, match=said):
         train(tmp_path, writers=[kind(tmp_path if kind is CsvWriter else path)])
     assert files_below(tmp_path) == {path: content}
 

@@ -246,7 +246,8 @@ def test_pictures_tables_and_generated_text_are_shown_beside_the_curves(more):
     picture_of = f"{more}data/plugin/images/individualImage?{described['query']}"
     with OPENER.open(picture_of, timeout=30) as answer:
         picture = Image.open(io.BytesIO(answer.read()))
-    assert images["pictures/tensorboard/valid"].keys() == {"worst_errors/images"} and described["step"] == 21
+    assert images["pictures/tensorboard/valid"].keys() == {"worst_errors/images"}
+    assert described["step"] == 21
     assert picture.size == (32, 32)  # four by four digits of 8x8
 
     def texts(run, tag):

@@ -57,4 +57,5 @@ def test_a_resume_that_fails_before_its_first_update_changes_no_file(trained, fa
     added = after.keys() - before.keys()  # event files without a value
     assert after.keys() >= before.keys() and all("events.out" in name for name in added)
     after["manifest.json"] = before["manifest.json"]  # it lists them
-    assert before.items() <= after.items() or "batch" in fault  # values after the checkpoint are cut before it
+    # values after the checkpoint are cut before the first batch
+    assert before.items() <= after.items() or "batch" in fault
