@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
+from refusals import message_of
 
 from andiron import errors
 from andiron.shell.config import (
@@ -144,6 +145,18 @@ def test_a_run_folder_alone_leads_to_the_option_that_resumes_it(tmp_path):
     (tmp_path / "manifest.json").touch()
     (line,) = explained(str(tmp_path))
     assert line.endswith(f": a run's folder, resume={tmp_path} resumes it")
+
+
+def test_a_train_yaml_of_another_trainer_is_refused_until_its_choices_are_in_the_project(tmp_path):
+    (tmp_path / "train.yaml").write_text("defaults: [{data: mine}]")
+    arguments = ["--config-dir", str(tmp_path)]
+    default = tmp_path / "project" / "default.yaml"
+    message = message_of(errors.ConfigError, diagnosis.all_dirs, CONF, arguments)
+    assert f"{tmp_path / 'train.yaml'}: is not read" in message and str(default) in message
+    default.parent.mkdir()
+    default.write_text("# @package _global_")
+    assert tmp_path in diagnosis.all_dirs(CONF, arguments)
+    assert CONF in diagnosis.all_dirs(CONF, ["--config-dir", str(CONF)])
 
 
 def test_a_file_of_the_users_own_config_dir_is_accepted(tmp_path):

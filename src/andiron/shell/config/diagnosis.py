@@ -140,8 +140,17 @@ def user_dirs(arguments: list[str]) -> list[Path]:
 
 
 def all_dirs(conf_dir: Path, arguments: list[str]) -> list[Path]:
-    """The folders that a command line is composed from: `conf/`, the user's, the lab's."""
-    return [conf_dir, *user_dirs(arguments), *project.shipped_conf_dirs()[1:]]
+    """The folders that a command line is composed from: `conf/`, the user's, the lab's.
+
+    Raises: ConfigError for a train.yaml of the user, as of another trainer, without a
+    project/default.yaml: nothing would be of the user.
+    """
+    mine = [folder for folder in user_dirs(arguments) if folder.resolve() != conf_dir.resolve()]
+    for page in (folder / "train.yaml" for folder in mine):
+        if page.is_file() and not (default := page.parent / "project" / "default.yaml").is_file():
+            why = f"is not read, as Andiron has its own: what it chooses belongs in {default}"
+            raise errors.ConfigError([f"{page}: {why} (docs/from_lightning.md)"])
+    return [conf_dir, *mine, *project.shipped_conf_dirs()[1:]]
 
 
 def groups(*conf_dirs: Path) -> Groups:
