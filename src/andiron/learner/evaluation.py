@@ -74,7 +74,7 @@ class Evaluator:
     interrupter: Interrupter
 
     def grant_requests(self, sets: Mapping[str, Loader], save: Callable[[], None]) -> None:
-        """Saves, validates or pauses as requested; training then continues unchanged.
+        """Saves or validates as requested; training then continues unchanged.
 
         A validation on request is only logged: no schedule, early stopping or best value observes
         it. A request to stop ends it.
