@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from andiron import errors
 from andiron.data.dataset import Batch, WeightedBatch
 from andiron.gradients import backward
-from andiron.outputs import IGNORED, Scalar, Weight
+from andiron.outputs import IGNORED, Scalar, Weight, loss_weight
 from andiron.plain import readable
 from andiron.protocols import TrainOutput
 from andiron.tasks import loss_settings, named_answers, target_checks as checks
@@ -85,8 +85,8 @@ class Supervised(nn.Module, ABC):
                 item = self.predict(Batch(batch.inputs, batch.targets))
         else:
             item = self.predict(batch)
-        gradients = backward(item.loss, self, item.weight)
-        return TrainOutput(gradients, item.detached(), item.weight)
+        weight = loss_weight(item)
+        return TrainOutput(backward(item.loss, self, weight), item.detached(), weight)
 
     def valid_step(self, batch: Any) -> Any:
         """The item of one batch for the metrics, without weights."""

@@ -14,6 +14,7 @@ from andiron.optim import GradientsAccumulator
 from andiron.protocols import TrainStep, ValidStep
 from andiron.tasks import BinaryClassifier, Classifier
 from andiron.tasks import BinaryCrossEntropy, CrossEntropy
+from andiron.wings.trained import predictions
 from refusals import message_of
 
 SIZES = (5, 1, 7, 3, 2, 8, 4, 1)
@@ -247,3 +248,26 @@ def test_a_binary_classifier_refuses_a_network_with_more_outputs(outputs_: int) 
     assert f"BinaryClassifier: the network gives [5, {outputs_}] for " in message
     assert "num_outputs=1" in message
     assert dict(BinaryClassifier.network_facts) == {"num_classes": 1, "num_outputs": 1}
+
+
+class Doubled(Classifier):
+    """A task of a user: twice the cross entropy."""
+
+    def predict(self, batch):
+        logits = self.network(batch.inputs)
+        loss = 2 * functional.cross_entropy(logits, batch.targets)
+        return outputs.ClassificationOutput(loss, logits, batch.targets)
+
+
+def test_both_steps_of_a_subclass_take_its_own_item_and_its_predictions_have_labels():
+    batch = Batch(torch.randn(3, 12), torch.tensor([0, 1, 3]))
+    own, shipped = Doubled(nn.Linear(12, 4)), Classifier(nn.Linear(12, 4))
+    own.load_state_dict(shipped.state_dict())
+    ours, theirs = own.train_step(batch), shipped.train_step(batch)
+    assert ours.weight == theirs.weight == 3
+    for name, gradient in theirs.gradients.items():
+        torch.testing.assert_close(ours.gradients[name], 2 * gradient)
+    assert own.valid_step(batch).loss == 2 * shipped.valid_step(batch).loss
+    logits = torch.tensor([[0.0, 2.0]])
+    (one,) = predictions.of_batch(own, logits, {"class_names": ["cat", "dog"]}, ["a"])
+    assert one.label == "dog"
