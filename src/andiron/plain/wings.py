@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 LAB = "andiron_lab"
+IN_LAB = f"the package {LAB}, which is not installed: pip install 'andiron[lab]'"
 SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "andiron.py"  # in a checkout
 
 
@@ -24,7 +25,7 @@ def optional(name: str) -> Any:
 
 def missing_lab(what: str) -> str:
     """That `what` is in the lab, which is not there, and how to get it."""
-    return f"{what} is in the package {LAB}, which is not installed: pip install 'andiron[lab]'"
+    return f"{what} is in {IN_LAB}"
 
 
 def command(words: str) -> str:

@@ -1,11 +1,13 @@
 """A class of the user's own that ends the process or a loop fails the command, whatever code."""
 
 import asyncio
+import os
 import sys
 
 import pytest
 
 from andiron.run_folder import RunFolder
+from andiron.shell.cli import signals
 from andiron.shell.run import status
 from andiron.shell.training import train
 from andiron.wings.runs import plan
@@ -90,6 +92,28 @@ def test_an_exception_that_ends_a_loop_fails_the_run_and_names_the_function(own,
     assert ended.code == 1 and ended.errors.startswith(f"error: {where}")
     assert ended.errors.endswith(f"): raised {kind.__name__}; raise an error there instead\n")
     assert status.read(RunFolder(own / "run"))["status"] == "failed"
+
+
+class Left(Exception):
+    """The end of the process, in a test."""
+
+
+@pytest.mark.parametrize(("code", "exit_code"), [(0, 1), (3, 3)])
+def test_a_run_whose_class_leaves_at_once_has_failed(own, code, exit_code, monkeypatch):
+    left = []
+
+    def leave(code):
+        left.append((code, status.read(RunFolder(own / "run"))))
+        raise Left
+
+    monkeypatch.setattr(signals, "_exit", leave)
+    with pytest.raises(Left):
+        ended_by(own, monkeypatch, lambda task: os._exit(code))
+
+    [(number, content)] = left
+    assert number == exit_code and content["status"] == "failed"
+    assert content["reason"].endswith(f": ended the process (os._exit({code}))")
+    assert f"{__name__}.test_a_run_whose_class_leaves" in content["reason"]
 
 
 @pytest.mark.parametrize("main", [plan.main, find_lr.main])

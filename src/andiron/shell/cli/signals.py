@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -9,11 +10,13 @@ from typing import Any
 
 from andiron import errors
 from andiron.interrupter import Interrupter, Phase
+from andiron.plain.states import State
 from andiron.shell.cli import streams
 
 # SIGHUP: the terminal or ssh session closed; SIGUSR1, SIGUSR2: a scheduler's time is nearly over;
 # SIGXCPU: the CPU time of `ulimit -t` is over
 NAMES = ("SIGINT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGHUP", "SIGXCPU")
+_exit = os._exit  # while `_exits_reported` has its own in the place
 STOPPING = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]  # Windows has two
 EXIT_FAILED, EXIT_USAGE = 1, 2  # interrupted: 128 + the signal, unless the config sets another
 SECONDS_SPARED = 60  # twice what SLURM waits between SIGTERM and SIGKILL, by default
@@ -31,7 +34,7 @@ class Signals:
     def __init__(self, interrupter: Interrupter, *, until_exit: bool = False):
         self.interrupter = interrupter
         self.until_exit = until_exit  # whether the process exits after `installed`
-        self.on_immediate_exit: Callable[[str], None] | None = None
+        self.on_immediate_exit: Callable[..., None] | None = None
         self._process = os.getpid()
         self._terminated_here = 0
 
@@ -61,7 +64,7 @@ class Signals:
             for cleanup in self.interrupter.cleanups:
                 cleanup()
             streams.show_cursor()
-            os._exit(128 + number)
+            _exit(128 + number)
 
     def _end_start(self, number: int, frame: FrameType | None) -> None:
         """Ends a start that takes too long, such as that of a launcher other than Andiron's."""
@@ -73,7 +76,7 @@ class Signals:
         if number == signal.SIGTERM:
             self._terminated_here += 1
             if self._terminated_here > 1:  # from the parent, at the end
-                os._exit(0)  # torch would take another code for a failure
+                _exit(0)  # torch would take another code for a failure
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(SECONDS_SPARED)  # in case the parent sent it, and waits for the exit
 
@@ -97,7 +100,8 @@ def installed(signals: Signals) -> Iterator[None]:
     try:
         if signals.until_exit and hasattr(signal, "pthread_sigmask"):  # not on Windows
             signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        yield
+        with _exits_reported(signals):
+            yield
     except errors.Interrupted as error:
         error.add(exit_code=signals.interrupter.exit_code)
         raise
@@ -106,6 +110,30 @@ def installed(signals: Signals) -> Iterator[None]:
             signal.signal(number, _at_exit(number) if signals.until_exit else handler)
         if signals.until_exit and hasattr(signal, "alarm"):
             signal.alarm(0)  # set for `_end_start`, whose handler Python removes at exit
+
+
+@contextmanager
+def _exits_reported(signals: Signals) -> Iterator[None]:
+    """Within the body a part that calls `os._exit` in this process is named, and the run failed."""
+    process = os.getpid()
+    # `inspect.currentframe` would be this lambda's: the caller's is one step back
+    os._exit = lambda code: _exit(  # type: ignore[assignment]
+        _reported(signals, code, sys._getframe(1)) if os.getpid() == process else code
+    )
+    try:
+        yield
+    finally:
+        os._exit = _exit
+
+
+def _reported(signals: Signals, code: int, caller: FrameType) -> int:
+    """The exit code of a process that `caller` ends at once; 0 would mean that the run is done."""
+    function = f"{caller.f_globals.get('__name__')}.{caller.f_code.co_qualname}"
+    reason = f"{function}:{caller.f_lineno}: ended the process (os._exit({code}))"
+    if signals.on_immediate_exit is not None:
+        signals.on_immediate_exit(reason, State.FAILED)
+    streams.notify(f"error: {reason}; raise an error there instead")
+    return code or EXIT_FAILED
 
 
 @contextmanager
@@ -128,7 +156,7 @@ def saved_before_launcher(signals: Signals) -> Iterator[None]:
 
 def _at_exit(number: signal.Signals) -> Any:
     # at exit Python restores the default action of every signal that is not ignored
-    return (lambda *_: os._exit(128 + number)) if number == signal.SIGINT else signal.SIG_IGN
+    return (lambda *_: _exit(128 + number)) if number == signal.SIGINT else signal.SIG_IGN
 
 
 def exit_code(error: BaseException) -> int:

@@ -15,6 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from andiron import errors
 from andiron.errors import Problem
+from andiron.plain import wings
 from andiron.run_folder import RunFolder
 from andiron.shell.config import (
     arguments as command_arguments,
@@ -173,7 +174,8 @@ def _problem(override: Override, choices: Groups) -> str | None:
         hint = errors.nearest(option, choices[group])
         is_optional = option == "null" and getattr(schema.Train, group, option) is None
         instead = f"; ~{group} leaves it out" if is_optional else ""
-        available = f"available: {', '.join(choices[group])}{instead}"
+        further = "" if wings.optional(f"{wings.LAB}.commands") else f"; more are in {wings.IN_LAB}"
+        available = f"available: {', '.join(choices[group])}{further}{instead}"
         line = f"{group}={option}: no such {group}{hint}; {available}"
         near = errors.choices(option, choices[group])
         return Problem(line, kind="unknown_choice", option=group, value=option, **near)

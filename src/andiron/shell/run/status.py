@@ -138,10 +138,10 @@ def write(folder: RunFolder, content: dict[str, Any]) -> None:
                 folder.status.unlink()
 
 
-def write_killed(folder: RunFolder, reason: str) -> None:
+def write_killed(folder: RunFolder, reason: str, state: State = State.INTERRUPTED) -> None:
     """Writes the last status of a run whose process exits immediately."""
     before = {"started": now(), "pid": os.getpid()} | read(folder)
-    write(folder, before | {"status": State.INTERRUPTED, "reason": reason, "ended": now()})
+    write(folder, before | {"status": state, "reason": reason, "ended": now()})
 
 
 def seconds(status: Mapping[str, object], until: datetime | None = None) -> float | None:
