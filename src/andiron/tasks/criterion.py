@@ -85,7 +85,7 @@ class Supervised(nn.Module, ABC):
                 item = self.predict(Batch(batch.inputs, batch.targets))
         else:
             item = self.predict(batch)
-        weight = loss_weight(item)
+        weight = loss_weight(item) if item.weight is None else item.weight
         return TrainOutput(backward(item.loss, self, weight), item.detached(), weight)
 
     def valid_step(self, batch: Any) -> Any:

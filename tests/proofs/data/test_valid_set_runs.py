@@ -38,7 +38,7 @@ def test_a_set_is_in_every_record_and_decides(here):
     updates = [line["updates"] for line in points if line["split"] == "night"]
     assert updates == [3, 6, 9, 12, 15, 18] and len(points) == 12
     assert all("accuracy" in line for line in points)
-    assert "night accuracy" in output and "60 night" in output
+    assert "night loss" in output and "60 night" in output
     rows = json.loads((run / "summary.json").read_text())["metrics"]
     assert {row["split"] for row in rows} >= {"night", "night-ema", "valid-ema"}
     assert (run / "tensorboard" / "night").is_dir()

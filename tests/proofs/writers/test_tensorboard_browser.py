@@ -22,7 +22,7 @@ PICTURES = os.environ.get("ANDIRON_PICTURES")
 EPOCHS = 10 if PICTURES else 2
 UPDATES = 21 * EPOCHS
 OPTIONS = ("model=convnet", "lr=1e-2", f"num_epochs={EPOCHS}", "log_every=5", "histograms=true",
-           "metrics=classification_pictures", "writers.tensorboard.embeddings=1000",
+           "metrics=[classification_pictures,roc_curve]", "writers.tensorboard.embeddings=1000",
            "render=plain")  # fmt: skip
 OPTIMIZERS = {"adam": "Adam", "sgd": "SGD"}  # by run
 PATIENCE = 120_000  # milliseconds: a busy machine draws slowly

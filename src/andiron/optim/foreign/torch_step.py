@@ -46,6 +46,7 @@ class TorchStep:
         self._kind: Any = kind
         self._kernels: list[Kernel] = []  # of the groups
         self._made_of: list[Any] = []  # the objects that they were prepared for
+        self._is_on_gpu = False
         # torch wraps it for its profiler later, at 30 us a step
         self.plain: Callable[..., Any] = torch_class.without_dynamo(kind).step
 
@@ -86,8 +87,8 @@ class TorchStep:
 
         The step changes nothing if the gradients' flag is 1.
         """
-        kernels, parameter = self.kernels(groups, rates), next(iter(groups[0].values()))
-        if kernels and parameter.is_cuda and torch.cuda.is_current_stream_capturing():
+        kernels = self.kernels(groups, rates)
+        if kernels and self._is_on_gpu and torch.cuda.is_current_stream_capturing():
             raise RuntimeError(f"a graph of this step would repeat the rates {rates}")
         for kernel, named, lr in zip(kernels, groups, rates):
             kernel([gradients[name] for name in named], lr, gradients.flag)
@@ -120,6 +121,7 @@ class TorchStep:
             prepared = [*map(self._prepared, inner.param_groups, parts)]
             self._kernels = [] if None in prepared else [*filter(None, prepared)]
             self._made_of = made_of if self._kernels else []
+            self._is_on_gpu = parts[0][0].is_cuda
         return self._kernels
 
     def _is_changed(self) -> bool:
