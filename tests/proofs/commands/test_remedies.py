@@ -140,7 +140,7 @@ def make(here):
     weights = {name.removeprefix("network."): value for name, value in final.items()}
     first = {"fc.weight": weights["layers.1.weight"], "fc.bias": weights["layers.1.bias"]}
     torch.save(first, here / "renamed.pth")
-    torch.save({"net": weights, "teacher": weights}, here / "nested.pth")
+    torch.save({"net": weights, "teacher": {**weights}}, here / "nested.pth")
 
 
 def given(command):
