@@ -147,7 +147,7 @@ def keeping_best(strategy: Strategy | None) -> list[KeepBest]:
 
 def rules_of(strategy: Strategy | None) -> Sequence[Strategy | None]:
     """The strategies that one combines; another is its own."""
-    return getattr(strategy, "strategies", [strategy])
+    return strategy.strategies if isinstance(strategy, AnyOf) else [strategy]
 
 
 def judged_average(strategy: Strategy | None) -> str:
