@@ -17,12 +17,11 @@ def generate(options: argparse.Namespace) -> None:
     Raises: AndironError if the run cannot be loaded, or cannot continue the prompt.
     """
     run = run_arguments.loaded(options)
-    from andiron.plain.token_texts import start_of
     from andiron.wings.trained import text_generation
 
     prompt = options.prompt
     if prompt is None:
-        prompt = start_of(getattr(run.model, "vocabulary", None))
+        prompt = text_generation.usual_prompt(run.model)
     settings = {name: vars(options)[name] for name in ("temperature", "top_k", "seed")}
     pieces = text_generation.pieces(run.model, prompt, options.length, **settings)
     if answers.are_asked():

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from torch import nn
 
 from andiron import errors
-from andiron.plain.token_texts import BYTES, Tokenizer, encoded
+from andiron.plain.token_texts import BYTES, Tokenizer, encoded, start_of
 from andiron.tasks.language import LanguageModel
 
 
@@ -45,6 +45,11 @@ def pieces(
         yield from _texts(tokens, task.vocabulary)
     except ValueError as error:
         raise errors.DataError(str(error)) from error
+
+
+def usual_prompt(model: nn.Module) -> str:
+    """A line break, or the first character of a vocabulary without one; raises as `pieces`."""
+    return start_of(_of_text(model).vocabulary)
 
 
 def _of_text(model: nn.Module) -> LanguageModel:
