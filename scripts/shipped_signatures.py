@@ -25,7 +25,7 @@ from andiron.shell.config import signatures
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 OF_THE_LAB = CONF.parent / "src" / "andiron_lab" / "conf"
-COMMENT = re.compile(r"^\s*(\w+):.*? # (.*)$", re.MULTILINE)
+COMMENT = re.compile(r"\s*(?:- )?(\w+):.*? # (.*)$")
 NEEDED = re.compile(r"^# needs (\w+)", re.MULTILINE)
 OWN = re.compile(r"[\s\[]andiron(?:_lab)?(?:\.\w+)+")
 # what stands inside other nodes only
@@ -128,19 +128,14 @@ def of_other_libraries(conf: Path = CONF) -> dict[str, dict[str, Any]]:
     entries = {}
     for path in sorted(conf.glob("*/*.yaml")):
         text = path.read_text(encoding="utf-8")
-        kinds = {name: comment.partition(";")[0] for name, comment in comments(text).items()}
         needed = NEEDED.search(text)
-        for node in nodes(yaml.safe_load(text)):
+        for node, comments in nodes(text):
             if not node["_target_"].startswith(("andiron", "torchmetrics.", "hydra_plugins.")):
-                arguments = {name: kinds[name] for name in node if name != "_target_"}
+                named = [name for name in node if name != "_target_"]
+                arguments = {name: comments[name].partition(";")[0] for name in named}
                 entry = {"arguments": arguments, "required": [], "is_open_ended": False}
                 entries[node["_target_"]] = entry | ({"needs": needed[1]} if needed else {})
     return entries
-
-
-def comments(text: str) -> dict[str, str]:
-    """The comment behind each argument in a file."""
-    return {match[1]: match[2] for match in COMMENT.finditer(text)}
 
 
 def meanings(comments: dict[str, str]) -> dict[str, str]:
@@ -149,8 +144,19 @@ def meanings(comments: dict[str, str]) -> dict[str, str]:
     return {name: meaning for name, meaning in parted.items() if meaning}
 
 
-def nodes(value: Any) -> list[dict[str, Any]]:
-    """The nodes in a file, the outer before the inner."""
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    own = [value] if isinstance(value, dict) and "_target_" in value else []
-    return own + [node for item in items for node in nodes(item)]
+def nodes(text: str) -> list[tuple[dict[str, Any], dict[str, str]]]:
+    """The nodes in a file, the outer before the inner, each with the comments of its arguments."""
+    return _nodes(yaml.compose(text), text.splitlines())
+
+
+def _nodes(tree: yaml.Node, lines: list[str]) -> list[tuple[dict[str, Any], dict[str, str]]]:
+    if isinstance(tree, yaml.SequenceNode):
+        return [node for item in tree.value for node in _nodes(item, lines)]
+    if not isinstance(tree, yaml.MappingNode):
+        return []
+    inner = [node for _, item in tree.value for node in _nodes(item, lines)]
+    if all(key.value != "_target_" for key, _ in tree.value):
+        return inner
+    behind = [COMMENT.match(lines[key.start_mark.line]) for key, _ in tree.value]
+    own = yaml.constructor.SafeConstructor().construct_object(tree, deep=True)
+    return [(own, {match[1]: match[2] for match in behind if match}), *inner]

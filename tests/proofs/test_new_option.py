@@ -55,4 +55,4 @@ def test_a_new_option_of_the_learner_stands_in_options_py_alone(tmp_path):
         "0.25",
         "free",
     ]
-    assert "`patience_of_saints`" in (tmp_path / "docs" / "configuration.md").read_text()
+    assert "`patience_of_saints=" in (tmp_path / "docs" / "configuration.md").read_text()

@@ -23,8 +23,6 @@ NOT_HERE = {  # commands by their beginnings, with what runs them
     ".venv/bin/pip install": ".ci/run",
     ".venv/bin/mkdocs": ".ci/run builds the site, tests/proofs/test_documentation_site.py reads it",
     ".venv/bin/tensorboard": "tests/proofs/writers/test_tensorboard_server.py, which ends it too",
-    "source .venv/bin/activate": "tests/runs/test_completion.py",
-    'eval "$(python train.py -sc install=bash)"': "tests/runs/test_completion.py",
     "python proofs/trace.py": "tests/runs/test_batch_walk.py, without the checks of types",
 }
 SHORTER = {  # by an override of a command: what makes it short enough, given after its own
