@@ -61,7 +61,7 @@ PLAN = {
         "andiron.optim.own": "__init__ averaging flat_state frozen_modules",
         "andiron.optim.owners": WHOLE,
         "andiron.render": "interactive summary_lines text",
-        "andiron.serialization": "layouts matching number_formats record",
+        "andiron.serialization": "layouts matching record",
         "andiron.tasks": "class_weights criterion loss_settings named_answers target_checks",
     },
     "leaf": {

@@ -27,7 +27,7 @@ ELSEWHERE = {  # pages whose blocks a test of their own runs
     "parameter_groups.md": "tests/proofs/test_parameter_groups_page.py",
     "own_batches.md": "tests/proofs/data/test_own_batches.py",
     "race.md": "tests/lab/test_race_command.py",
-    "records.md": "tests/fast/serialization/test_records_page.py",
+    "records.md": "tests/lab/records/test_records_page.py",
     "resuming.md": "tests/proofs/test_run_pages.py",
     "run_folder.md": "tests/proofs/test_run_pages.py",
     "export.md": "tests/runs/trained/test_using_a_run_page.py",

@@ -8,7 +8,7 @@ import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "from_burn.md"
-SAMPLE = ROOT / "tests" / "fast" / "serialization" / "burn" / "sample.bpk"
+SAMPLE = ROOT / "tests" / "lab" / "records" / "burn" / "sample.bpk"
 
 
 def test_the_python_of_the_page_runs_and_reads_burns_weights(tmp_path, monkeypatch):

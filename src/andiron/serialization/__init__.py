@@ -14,25 +14,25 @@
     True
 """
 
+from typing import Any
+
+from andiron import errors
+from andiron.plain import wings
 from andiron.serialization.layouts import LAYOUTS
 from andiron.serialization.matching import Differences
 from andiron.serialization.module_file import (
     layout_of, load_file, load_record, most_numbers, save_file,
 )  # fmt: skip
-from andiron.serialization.record import Record
-from andiron.serialization.recorder import CompactRecorder, Recorder, check, load
+from andiron.serialization.record import OTHER_FORMATS, Record, load, save
 from andiron.serialization.safetensors_codec import chunks, load_tensors, save_tensors
 from andiron.serialization.weight_files import (
     check_same, files_of_weights, is_finite, is_of_torch, read_weights, shards_of,
 )  # fmt: skip
 
 __all__ = [
-    "CompactRecorder",
     "Differences",
     "LAYOUTS",
     "Record",
-    "Recorder",
-    "check",
     "check_same",
     "chunks",
     "files_of_weights",
@@ -45,7 +45,20 @@ __all__ = [
     "load_tensors",
     "most_numbers",
     "read_weights",
+    "save",
     "save_file",
     "save_tensors",
     "shards_of",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The recorders of the lab, `Recorder` and `CompactRecorder`.
+
+    Raises: DataError if it is not installed.
+    """
+    if name not in ("CompactRecorder", "Recorder"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if (lab := wings.optional(OTHER_FORMATS)) is None:
+        raise errors.DataError(wings.missing_lab(f"serialization.{name}"))
+    return vars(lab)[name]

@@ -13,7 +13,6 @@ from torch import Tensor
 from andiron import errors
 from andiron.plain import wings
 from andiron.plain.readable import joined, shortened
-from andiron.serialization import number_formats
 from andiron.serialization.layouts import Place, Places
 from andiron.serialization.record import Tensors
 
@@ -153,11 +152,33 @@ def _why_unfit(place: Place, tensor: Tensor) -> str:
         return (
             f"is {kind} ({tensor.dtype}) in the record, and {own_kind} ({own.dtype}) in the module"
         )
-    if kind == "an integer" and not number_formats.holds(own.dtype, tensor):
+    if kind == "an integer" and not holds(own.dtype, tensor):
         return f"has integers in the record that {own.dtype} in the module cannot hold"
-    if lost := number_formats.too_large(tensor, own.dtype):
+    if lost := too_large(tensor, own.dtype):
         return f"has {lost[0]!r} in the record, which would be infinite as {own.dtype}"
     return ""
+
+
+def holds(dtype: torch.dtype, tensor: Tensor) -> bool:
+    """Whether an integer dtype holds every value of a tensor of integers."""
+    if tensor.numel() == 0:
+        return True
+    values = tensor.cpu().numpy()  # torch has no min of unsigned integers
+    limits = torch.iinfo(dtype)
+    return limits.min <= int(values.min()) and int(values.max()) <= limits.max
+
+
+def too_large(tensor: Tensor, dtype: torch.dtype) -> list[float]:
+    """The finite floats that would become infinite in another floating dtype, largest first."""
+    if not tensor.is_floating_point() or torch.finfo(dtype).max >= torch.finfo(tensor.dtype).max:
+        return []
+    lost = tensor[_finite(tensor) & ~_finite(tensor.to(dtype))].double().tolist()
+    return sorted(lost, key=abs, reverse=True)
+
+
+def _finite(tensor: Tensor) -> Tensor:
+    # torch has no isfinite of 8 bits
+    return (tensor if tensor.element_size() > 1 else tensor.float()).isfinite()
 
 
 def _why_not_tied(

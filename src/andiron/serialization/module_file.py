@@ -14,23 +14,27 @@ from andiron.plain import patterns
 from andiron.plain.readable import joined
 from andiron.serialization import layouts, matching
 from andiron.serialization.matching import Differences, Remedy
-from andiron.serialization.record import Record, Tensors
-from andiron.serialization.recorder import Recorder, load
+from andiron.serialization.record import Record, Tensors, WritesRecords, load, save
 
-EXACT = Recorder()
 SLACK = 4  # a record may hold more than the module takes from it
 LAYOUT = "layout"  # key in the record's values: a square matrix does not show a transposition
 
 
 def save_file(
-    module: nn.Module, path: Path | str, recorder: Recorder = EXACT, *, layout: str = "torch"
+    module: nn.Module,
+    path: Path | str,
+    recorder: WritesRecords | None = None,
+    *,
+    layout: str = "torch",
 ) -> None:
     """Writes the parameters and persistent buffers of a module, atomically.
 
     The file records its layout. A tensor with two names (tied weights) is written under both.
+    A recorder of the lab writes another format or precision than safetensors of the module's own.
     """
     tensors = {name: place.in_file for name, place in layouts.places(module, layout).items()}
-    recorder.record(Record(tensors, {LAYOUT: layout}), path)
+    write = save if recorder is None else recorder.record
+    write(Record(tensors, {LAYOUT: layout}), path)
 
 
 def load_file(

@@ -1,28 +1,30 @@
-"""A record, and the header of its file."""
+"""A record, named tensors and plain values, in a safetensors file.
 
+The lab has recorders of other formats and precisions; this module finds them by the file's name.
+"""
+
+import json
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import isfinite
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
-from andiron.serialization.safetensors_codec import DTYPES
+from andiron import errors
+from andiron.disk import files
+from andiron.plain import wings
+from andiron.serialization import safetensors_codec
 
 Tensors = Mapping[str, Tensor]
-# decodes a tensor's data; the message of its ValueError follows the tensor's name
-Decoded = Callable[[Any, torch.dtype, torch.Size], Tensor]
-VERSION = 1
-VERSION_KEY = "andiron_record"
-
-
-def dtype_name(dtype: torch.dtype) -> str:
-    """`float32` for `torch.float32`."""
-    return str(dtype).removeprefix("torch.")
-
-
-NAMED_DTYPES = {dtype_name(dtype): dtype for dtype in DTYPES}
+SUFFIX = ".safetensors"
+TORCH_SUFFIXES = (".pt", ".pth", ".bin", ".ckpt", ".tar")
+OTHER_FORMATS = f"{wings.LAB}.records"
+VERSION, VERSION_KEY = 1, "andiron_record"
+# The module determines a record's size; other readers accept at most this many numbers.
+MOST_NUMBERS = 2**24
 
 
 @dataclass(frozen=True)
@@ -36,106 +38,119 @@ class Record:
     values: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Stored:
-    """A record as it is in a file; `dtypes` names the original dtype of each converted tensor."""
+@runtime_checkable
+class WritesRecords(Protocol):
+    """Writes records to files, such as a `Recorder` of the lab."""
 
-    tensors: dict[str, Tensor]
-    values: dict[str, Any]
-    dtypes: dict[str, str]
-
-    def head(self) -> dict[str, Any]:
-        """The content of the file besides its tensors."""
-        return {VERSION_KEY: VERSION, "dtypes": self.dtypes, "values": self.values}
+    def record(self, record: Record, path: Path | str) -> None:
+        """Writes a record to a file."""
 
 
-def from_plain(whole: object, decoded: Decoded) -> Stored:
-    """The record in a mapping of its head and of each tensor's dtype, shape and data.
+def dtype_name(dtype: torch.dtype) -> str:
+    """`float32` for `torch.float32`."""
+    return str(dtype).removeprefix("torch.")
 
-    Raises: ValueError if it is not a record.
+
+def save(
+    record: Record,
+    path: Path | str,
+    write: Callable[[Path, files.Pieces], None] = files.write_pieces,
+) -> None:
+    """Writes a record to a safetensors file; the default `write` is atomic.
+
+    Raises: DataError, before anything is written, for another suffix, or a tensor that the file
+    cannot hold.
     """
-    if not isinstance(whole, dict) or not isinstance(whole.get("tensors"), dict):
-        raise ValueError("it is not a mapping with tensors")
-    tensors = {name: _tensor(name, entry, decoded) for name, entry in whole["tensors"].items()}
-    return stored(tensors, whole)
-
-
-def stored(tensors: dict[str, Tensor], head: Mapping[str, object]) -> Stored:
-    """The record in a file.
-
-    Raises: ValueError if `head` has another version, or not the form of `Stored.head`.
-    """
-    version, dtypes, values = head.get(VERSION_KEY), head.get("dtypes"), head.get("values")
-    if type(version) is not int:
-        raise ValueError(f"it has no version of {VERSION_KEY}")
-    if version != VERSION:
-        raise ValueError(f"it has {VERSION_KEY} {version}; this andiron reads {VERSION}")
-    if (
-        not isinstance(dtypes, dict)
-        or not isinstance(values, dict)
-        or any(type(name) is not str for name in dtypes.values())
-    ):
-        raise ValueError("its dtypes or values are missing or malformed")
-    check_plain(values)
-    return Stored(tensors, values, dtypes)
-
-
-def check_plain(value: object, where: str = "values") -> None:
-    """Raises: ValueError naming the first value that some format cannot hold exactly."""
-    if type(value) is dict:
-        for key, item in value.items():
-            if type(key) is not str:
-                raise ValueError(f"{where} has the key {key!r}; keys are strings: {str(key)!r}")
-            _check_text(key, where)
-            check_plain(item, f"{where}[{key!r}]")
-    elif type(value) is list:
-        for place, item in enumerate(value):
-            check_plain(item, f"{where}[{place}]")
-    elif type(value) is str:
-        _check_text(value, where)
-    elif type(value) is int and not -(2**63) <= value < 2**64:
-        raise ValueError(f"{where} is {value}, which needs more than 64 bits; write it as a string")
-    elif type(value) is float and not isfinite(value):
-        raise ValueError(
-            f"{where} is {value}, which JSON does not have; "
-            "write it as a string or None, or keep it in a tensor"
+    path = Path(path)
+    if path.suffix != SUFFIX:
+        raise errors.DataError(
+            f"{path}: the name of a safetensors record ends with {SUFFIX}; rename it"
         )
-    elif value is not None and type(value) not in (bool, int, float):
-        raise ValueError(
-            f"{where} is a {type(value).__name__}; values are dict, list, str, int, float, bool "
-            "or None: convert it, or keep it in a tensor"
-        )
-
-
-def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A mapping of the pairs in a file. Raises: ValueError if a name occurs twice."""
-    mapping = dict(pairs)
-    if len(mapping) < len(pairs):
-        raise ValueError("a name occurs twice")
-    return mapping
-
-
-def _check_text(text: str, where: str) -> None:
-    """Raises: ValueError if `text` has half a surrogate pair, which has no encoding."""
     try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"{where} has {text!r}, half a surrogate pair, which no file can hold; rename it"
+        pieces = safetensors_codec.chunks(record.tensors, metadata_of(record.values))
+    except (TypeError, ValueError) as error:
+        raise errors.DataError(str(error)) from error
+    write(path, pieces)
+
+
+def load(path: Path | str, *, most_numbers: int = MOST_NUMBERS) -> Record:
+    """The record in a file, on the CPU; the suffix gives the format.
+
+    Floats have their stored dtype. Safetensors files, also of other programs, are memory-mapped.
+    Other files are read into memory by the lab, and refused first if they have more than about
+    `most_numbers` elements.
+    Raises: DataError if the file is missing, too large, or not of the format of its suffix.
+    """
+    path, lab = Path(path), wings.optional(OTHER_FORMATS)
+    check(path)
+    if path.suffix != SUFFIX:
+        other: Record = lab.load(path, most_numbers)
+        return other
+    tensors = safetensors_codec.load_tensors(path)
+    try:
+        dtypes, values = head_of(safetensors_codec.header_of(path)[1])
+        if dtypes and lab is None:
+            raise ValueError(wings.missing_lab("the reader of other precisions"))
+        return lab.restored(tensors, dtypes, values) if dtypes else Record(tensors, values)
+    except (ValueError, KeyError) as error:
+        raise errors.DataError(
+            f"{path}: not a whole safetensors record ({error}); restore it from a copy"
         ) from error
 
 
-def _tensor(name: str, entry: object, decoded: Decoded) -> Tensor:
-    if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data"}:
-        raise ValueError(f"tensor {name!r} is not a dtype, a shape and data")
-    dtype, shape = entry["dtype"], entry["shape"]
-    if not isinstance(dtype, str) or dtype not in NAMED_DTYPES:
-        raise ValueError(f"the dtype of tensor {name!r} is {dtype!r}, which records do not have")
-    if not isinstance(shape, list) or any(
-        type(size) is not int or not 0 <= size < 2**63 for size in shape
-    ):
-        raise ValueError(f"the shape of tensor {name!r} is malformed: {shape!r}")
+def check(path: Path) -> None:
+    """Refuses a file that is no record by its name, is missing, or is not a regular file.
+
+    Raises: DataError; a file of torch.save is named with the command that converts it.
+    """
+    if path.suffix.lower() in TORCH_SUFFIXES and path.exists():
+        command = shlex.join(["import-state-dict", str(path), f"{path.stem}{SUFFIX}"])
+        raise errors.DataError(
+            f"{path}: a file of torch.save is converted first: {wings.command(command)}; then "
+            f"give {path.stem}{SUFFIX}"
+        )
+    if not is_record(path):
+        raise errors.DataError(
+            f"{path}: no record format has this suffix; use {SUFFIX}; the package {wings.LAB} "
+            "reads .mpk, .json and .bpk too, with .gz if compressed"
+        )
     try:
-        return decoded(entry["data"], NAMED_DTYPES[dtype], torch.Size(shape))
+        files.check_itself(path)
+    except OSError as error:
+        raise safetensors_codec.not_opened(path, error) from error
     except ValueError as error:
-        raise ValueError(f"tensor {name!r} {error}") from error
+        raise errors.DataError(f"{path}: {error}") from error
+
+
+def is_record(path: Path) -> bool:
+    """Whether a record can have this name."""
+    lab = wings.optional(OTHER_FORMATS)
+    return path.suffix == SUFFIX or (lab is not None and lab.format_of(path) is not None)
+
+
+def metadata_of(values: object, dtypes: object = None) -> dict[str, str]:
+    """The metadata of a safetensors file; `dtypes` names the original dtype of cast tensors."""
+    head = {VERSION_KEY: VERSION, "dtypes": dtypes or {}, "values": values}
+    texts = {key: json.dumps(value, ensure_ascii=False) for key, value in head.items()}
+    return {"format": "pt"} | texts  # which other readers look for
+
+
+def head_of(metadata: Mapping[str, str]) -> tuple[dict[str, str], dict[str, Any]]:
+    """The dtypes and values in metadata; empty for a file of another program.
+
+    Raises: ValueError or KeyError for what `metadata_of` never writes.
+    """
+    if VERSION_KEY not in metadata:
+        return {}, {}
+    keys = VERSION_KEY, "dtypes", "values"
+    return checked_head({key: files.parsed_json(metadata[key].encode()) for key in keys})
+
+
+def checked_head(head: Mapping[str, object]) -> tuple[dict[str, str], dict[str, Any]]:
+    """The dtypes and values in the head of a file. Raises: ValueError for another version."""
+    match head:
+        case {"andiron_record": int(version), "dtypes": dict(dtypes), "values": dict(values)}:
+            if version == VERSION and all(isinstance(name, str) for name in dtypes.values()):
+                return dtypes, values
+            raise ValueError(f"it has {VERSION_KEY} {version}; this andiron reads {VERSION}")
+    raise ValueError("its version, dtypes or values are missing or malformed")

@@ -23,7 +23,7 @@ from andiron import errors
 from andiron.disk import checksums, files
 from andiron.plain import wings
 from andiron.plain.readable import joined
-from andiron.serialization import recorder
+from andiron.serialization import record
 from andiron.serialization.record import Record
 
 IN_FOLDERS = (
@@ -106,7 +106,7 @@ def shards_of(path: Path) -> list[Path]:
     shards = _shards(path) if path.name.endswith(INDEX) else [path]
     for shard in shards:
         if not is_of_torch(shard):
-            recorder.check(shard)
+            record.check(shard)
         elif not shard.is_file():
             raise errors.DataError(f"{shard}: no such file")
     return shards
@@ -114,7 +114,7 @@ def shards_of(path: Path) -> list[Path]:
 
 def is_of_torch(path: Path) -> bool:
     """Whether torch unpickles a file, with `weights_only`."""
-    return path.suffix.lower() in recorder.TORCH_SUFFIXES
+    return path.suffix.lower() in record.TORCH_SUFFIXES
 
 
 def read_weights(shards: list[Path], most_numbers: int) -> tuple[Record, dict[str, str]]:
@@ -132,11 +132,11 @@ def read_weights(shards: list[Path], most_numbers: int) -> tuple[Record, dict[st
     return whole, {file.name: checksums.entry(file)["sha256"] for file in shards}
 
 
-def _joined(shards: list[Path], most_numbers: int = recorder.MOST_NUMBERS) -> Record:
+def _joined(shards: list[Path], most_numbers: int = record.MOST_NUMBERS) -> Record:
     whole = Record({})
     for file in shards:
         is_torch = is_of_torch(file)
-        one = state_dict(file) if is_torch else recorder.load(file, most_numbers=most_numbers)
+        one = state_dict(file) if is_torch else record.load(file, most_numbers=most_numbers)
         whole = Record(whole.tensors | one.tensors, one.values)
     return whole
 

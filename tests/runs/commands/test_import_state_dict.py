@@ -141,7 +141,7 @@ def test_a_truncated_file_is_refused(length, here):
     (["--rename", "w"], "out.safetensors", "--rename 'w' has no '='; write REGEX=NEW"),
     (["--rename", "v=u"], "out.safetensors",
      "rename 'v' matches no name; there are w: correct it, or leave it out"),
-    ([], "other.pt", "other.pt: no record format has this suffix; use one of .safetensors, .mpk"),
+    ([], "other.pt", "other.pt: the name of a safetensors record ends with .safetensors"),
     ([], "none/out.safetensors",
      "none/out.safetensors: cannot be written (there is no folder none)"),
 ])  # fmt: skip

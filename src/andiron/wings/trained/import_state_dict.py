@@ -7,7 +7,7 @@ from pathlib import Path
 
 from andiron import errors, serialization
 from andiron.plain.readable import printable
-from andiron.serialization import module_file, recorder, weight_files
+from andiron.serialization import module_file, record, weight_files
 from andiron.shell.cli import answers
 from andiron.shell.cli.answer_schemas import COUNT, TEXT, closed
 from andiron.shell.cli.process import Command
@@ -25,14 +25,14 @@ def import_state_dict(
     OutputError if `target` cannot be written.
     """
     named_output.check(target, [source])
-    if recorder.format_of(source):
+    if record.is_record(source):
         size = source.stat().st_size if source.exists() else 0
-        record = serialization.load(source, most_numbers=size)
+        weights = serialization.load(source, most_numbers=size)
     else:
-        record = weight_files.state_dict(source, key)
-    tensors = module_file.renamed(record.tensors, rename or {})
+        weights = weight_files.state_dict(source, key)
+    tensors = module_file.renamed(weights.tensors, rename or {})
     write = functools.partial(named_output.write, inputs=[source])
-    serialization.Recorder().record(serialization.Record(tensors, record.values), target, write)
+    serialization.save(serialization.Record(tensors, weights.values), target, write)
     return len(tensors)
 
 

@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 from andiron import serialization
-from andiron.serialization import layouts, number_formats, safetensors_codec
-from andiron.serialization.recorder import SUFFIXES
+from andiron.serialization import safetensors_codec
+from andiron_lab.records import burn_layout, number_formats
+from andiron_lab.records.recorder import SUFFIXES
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "records.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
@@ -37,7 +38,7 @@ def test_the_page_names_every_format_precision_dtype_and_layout():
     for dtype in safetensors_codec.DTYPES:
         if dtype.is_floating_point or dtype.is_complex:
             assert str(dtype).removeprefix("torch.").removeprefix("float8_") in PAGE, dtype
-    for kind in layouts.WITHOUT_COUNTERPART:
+    for kind in burn_layout.WITHOUT_COUNTERPART:
         assert re.search(
             rf"`{kind.__name__.removesuffix('CellBase').removesuffix('Base')}`", PAGE
         ), kind

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from andiron.disk import files
-from andiron.serialization import record
-from andiron.serialization.record import Stored
+from andiron.serialization.record import dtype_name
+from andiron_lab.records import stored_record
+from andiron_lab.records.stored_record import Stored
 
 NOT_FINITE = {"-Infinity": '"-inf"', "Infinity": '"inf"', "NaN": '"nan"'}  # as Python writes them
 as_text = functools.partial(json.dumps, ensure_ascii=False)
@@ -25,7 +26,7 @@ def content(stored: Stored) -> bytes:
     """The content of a JSON file, with one row of numbers a line."""
     lines = [f"  {as_text(key)}: {as_text(value)}" for key, value in stored.head().items()]
     entries = ",\n".join(
-        f'    {as_text(name)}: {{"dtype": "{record.dtype_name(tensor.dtype)}", '
+        f'    {as_text(name)}: {{"dtype": "{dtype_name(tensor.dtype)}", '
         f'"shape": {list(tensor.shape)}, "data": {_data(tensor)}}}'
         for name, tensor in stored.tensors.items()
     )
@@ -38,11 +39,11 @@ def read(content: bytes, most_values: int) -> Stored:
 
     Raises: ValueError if it is not a record, or holds more values.
     """
-    return record.from_plain(
+    return stored_record.from_plain(
         files.parsed_json(
             content,
             most_values,
-            object_pairs_hook=record.without_repeats,
+            object_pairs_hook=stored_record.without_repeats,
             parse_constant=_refuse,
         ),
         _tensor,

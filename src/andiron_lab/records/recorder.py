@@ -2,36 +2,26 @@
 
 import gzip
 import io
-import shlex
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import safetensors
 
 from andiron import errors
 from andiron.disk import files
-from andiron.plain import wings
 from andiron.ranges import checked
-from andiron.serialization import (
-    burnpack,
-    json_format,
-    messagepack,
-    number_formats,
-    record,
-    safetensors_codec,
-)
-from andiron.serialization.record import Record, Stored
+from andiron.serialization import record, safetensors_codec
+from andiron.serialization.record import Record
+from andiron_lab.records import burnpack, json_format, messagepack, number_formats
+from andiron_lab.records.stored_record import Stored, check_plain
 
 SUFFIXES = {"safetensors": ".safetensors", "msgpack": ".mpk", "json": ".json"}
 READ_ONLY = {"burnpack": ".bpk"}  # Burn's
-TORCH_SUFFIXES = (".pt", ".pth", ".bin", ".ckpt", ".tar")
 PIECE_BYTES = 2**20
 GZIP_LEVEL = 6  # zlib's default; levels 1 to 9 leave 92 % of random weights, in the same time
-# The module determines a record's size; other readers accept at most this many numbers.
-MOST_NUMBERS = 2**24
 LARGEST_NUMBER = 64  # bytes of a number's text in JSON, with its indentation
 SMALLEST_LIMIT = 16 * 2**20  # bytes of the names, values and entries of a file
 # errors of readers for content that contradicts the file's name
@@ -92,24 +82,16 @@ def CompactRecorder() -> Recorder:
     return Recorder(format="msgpack", precision="half", gzip=True, narrow=True)
 
 
-def load(path: Path | str, *, most_numbers: int = MOST_NUMBERS) -> Record:
-    """The record in a file, on the CPU; the suffix gives the format.
+def load(path: Path, most_numbers: int) -> Record:
+    """The record in a file that is not a plain safetensors file; see `andiron.serialization.load`.
 
-    Floats have their stored dtype, integers their own. Plain safetensors files are memory-mapped;
-    other programs' load too. Other files are read into memory, and refused first if they
-    have more than about `most_numbers` elements.
-    Raises: DataError if the file is missing, too large, or not of the format of its suffix.
+    Raises: DataError if it is too large, or not of the format of its suffix.
     """
-    path = Path(path)
-    format, is_compressed = check(path)
+    format, is_compressed = _kind(path)
     try:
-        if format == "safetensors" and not is_compressed:
-            _, metadata = safetensors_codec.header_of(path)
-            tensors = safetensors_codec.load_tensors(path)
-            return number_formats.restored(_with_metadata(tensors, metadata))
         content = _content(path, SMALLEST_LIMIT + LARGEST_NUMBER * most_numbers, is_compressed)
         stored = _READERS[format](content, files.VALUES_LIMIT + 4 * most_numbers)
-        return number_formats.restored(stored)
+        return number_formats.restored(stored.tensors, stored.dtypes, stored.values)
     except WRONG_CONTENT as error:
         what = "gzip of a " if is_compressed else ""
         raise errors.DataError(
@@ -132,28 +114,6 @@ def _content(path: Path, limit: int, is_compressed: bool) -> bytes:
         return content.getvalue()
 
 
-def check(path: Path) -> tuple[str, bool]:
-    """The format of a file, and whether it is compressed, by its name; its values are not read.
-
-    Raises: DataError for a file that does not exist, or of another kind; a file of torch.save is
-    named with the command that converts it.
-    """
-    if path.suffix.lower() in TORCH_SUFFIXES and path.exists():
-        command = shlex.join(["import-state-dict", str(path), f"{path.stem}.safetensors"])
-        raise errors.DataError(
-            f"{path}: a file of torch.save is converted first: {wings.command(command)}; then "
-            f"give {path.stem}.safetensors"
-        )
-    kind = _kind(path)
-    try:
-        files.check_itself(path)
-    except OSError as error:
-        raise safetensors_codec.not_opened(path, error) from error
-    except ValueError as error:
-        raise errors.DataError(f"{path}: {error}") from error
-    return kind
-
-
 def format_of(path: Path) -> str | None:
     """The format of a record, by the suffix of its name; None for another file."""
     name, suffixes = path.name.removesuffix(".gz"), SUFFIXES | READ_ONLY
@@ -171,8 +131,8 @@ def _kind(path: Path) -> tuple[str, bool]:
 
 
 def _stored(given: Record, recorder: Recorder) -> Stored:
-    record.check_plain(given.values)
-    record.check_plain(list(given.tensors), "tensors")
+    check_plain(given.values)
+    check_plain(list(given.tensors), "tensors")
     for name, tensor in given.tensors.items():
         safetensors_codec.check(name, tensor)
     plain = {name: safetensors_codec.contiguous(t) for name, t in given.tensors.items()}
@@ -188,9 +148,8 @@ def _pieces(format: str, stored: Stored) -> files.Pieces:
         return [messagepack.content(stored)]
     if format == "json":
         return [json_format.content(stored)]
-    metadata = {key: json_format.as_text(value) for key, value in stored.head().items()}
-    # "pt": what other readers look for
-    return safetensors_codec.chunks(stored.tensors, {"format": "pt"} | metadata)
+    metadata = record.metadata_of(stored.values, stored.dtypes)
+    return safetensors_codec.chunks(stored.tensors, metadata)
 
 
 def _read_unmapped(content: bytes, most_values: int) -> Stored:
@@ -202,15 +161,8 @@ def _read_unmapped(content: bytes, most_values: int) -> Stored:
         name: safetensors_codec.from_bytes(bytearray(content[e.begin : e.end]), e.dtype, e.shape)
         for name, e in entries.items()
     }
-    return _with_metadata(tensors, metadata)
-
-
-def _with_metadata(tensors: dict[str, Any], metadata: dict[str, str]) -> Stored:
-    if record.VERSION_KEY not in metadata:
-        return Stored(tensors, {}, {})
-    keys = (record.VERSION_KEY, "dtypes", "values")
-    head = {key: files.parsed_json(metadata[key].encode()) for key in keys}
-    return record.stored(tensors, head)
+    dtypes, values = record.head_of(metadata)
+    return Stored(tensors, values, dtypes)
 
 
 # the record in the content of a file with at most so many values

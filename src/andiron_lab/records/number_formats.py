@@ -3,13 +3,17 @@
 Floats are cast to the chosen precision; integers to the narrowest dtype that holds their values.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from andiron import errors
 from andiron.plain import readable
-from andiron.serialization import record
-from andiron.serialization.record import Record, Stored, Tensors
+from andiron.serialization.matching import holds, too_large
+from andiron.serialization.record import Record, Tensors, dtype_name
+from andiron_lab.records.stored_record import NAMED_DTYPES, check_plain
 
 PRECISIONS = {
     "exact": None,
@@ -43,50 +47,31 @@ def converted(
         if narrow and tensor.dtype in INTEGERS:
             stored[name] = tensor.to(_narrowest(tensor))
     changed = {
-        name: record.dtype_name(tensor.dtype)
+        name: dtype_name(tensor.dtype)
         for name, tensor in tensors.items()
         if stored[name].dtype != tensor.dtype
     }
     return stored, changed
 
 
-def restored(stored: Stored) -> Record:
+def restored(
+    tensors: Tensors, dtypes: Mapping[str, str], values: dict[str, Any]
+) -> Record:
     """The record with integers in their original dtype; floats keep their stored dtype.
 
     Raises: ValueError if a tensor cannot have had the dtype named in the file.
     """
-    tensors = dict(stored.tensors)
-    for name, original in stored.dtypes.items():
+    check_plain(values)
+    tensors = dict(tensors)
+    for name, original in dtypes.items():
         if name not in tensors:
             raise ValueError(f"it names a dtype for {name!r}, which it does not have")
         if tensors[name].dtype in INTEGERS:
-            dtype = record.NAMED_DTYPES.get(original)
+            dtype = NAMED_DTYPES.get(original)
             if dtype not in INTEGERS or not holds(dtype, tensors[name]):
                 raise ValueError(f"{name!r} has values that dtype {original!r} does not have")
             tensors[name] = tensors[name].to(dtype)
-    return Record(tensors, stored.values)
-
-
-def holds(dtype: torch.dtype, tensor: Tensor) -> bool:
-    """Whether an integer dtype holds every value of a tensor of integers."""
-    if tensor.numel() == 0:
-        return True
-    values = tensor.cpu().numpy()  # torch has no min of unsigned integers
-    limits = torch.iinfo(dtype)
-    return limits.min <= int(values.min()) and int(values.max()) <= limits.max
-
-
-def too_large(tensor: Tensor, dtype: torch.dtype) -> list[float]:
-    """The finite floats that would become infinite in another floating dtype, largest first."""
-    if not tensor.is_floating_point() or torch.finfo(dtype).max >= torch.finfo(tensor.dtype).max:
-        return []
-    lost = tensor[_finite(tensor) & ~_finite(tensor.to(dtype))].double().tolist()
-    return sorted(lost, key=abs, reverse=True)
-
-
-def _finite(tensor: Tensor) -> Tensor:
-    # torch has no isfinite of 8 bits
-    return (tensor if tensor.element_size() > 1 else tensor.float()).isfinite()
+    return Record(tensors, values)
 
 
 def _narrowest(tensor: Tensor) -> torch.dtype:

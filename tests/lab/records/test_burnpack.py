@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from andiron import errors, serialization
-from andiron.serialization import burnpack
+from andiron_lab.records import burnpack
 
 BURN = Path(__file__).parent / "burn"
 SAMPLE, ADAM = BURN / "sample.bpk", BURN / "sample_adam.bpk"

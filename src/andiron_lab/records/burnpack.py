@@ -14,8 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from andiron.serialization import record, safetensors_codec
-from andiron.serialization.record import Stored
+from andiron.serialization import safetensors_codec
+from andiron.serialization.record import dtype_name
+from andiron_lab.records import stored_record
+from andiron_lab.records.stored_record import Stored
 
 MAGIC, VERSION = b"NRUB", 1
 HEADER = struct.Struct("<4sHI")
@@ -50,7 +52,7 @@ def read(content: bytes, most_values: int) -> Stored:
     tensors = _tensors(entries, memoryview(content)[begin:])
     extra = {name: whole[name] for name in ("metadata", "scalars") if whole.get(name)}
     values = {"layout": "burn", **extra}
-    record.check_plain(values)
+    stored_record.check_plain(values)
     return Stored(tensors, values, {})
 
 
@@ -71,7 +73,7 @@ def _tensors(entries: Mapping[str, object], data: memoryview) -> dict[str, Tenso
         if not 0 <= begin <= end <= len(data) or end - begin != needed:
             raise ValueError(
                 f"tensor {name!r} is at bytes {begin} to {end} of {len(data)}; its shape "
-                f"{shape} of {record.dtype_name(dtype)} takes {needed}"
+                f"{shape} of {dtype_name(dtype)} takes {needed}"
             )
         if used > len(data):
             raise ValueError(f"tensor {name!r} shares bytes with others")
@@ -134,7 +136,7 @@ class _Cbor:
                 return [self._value(depth + 1) for _ in range(number)]
             case 5:
                 pairs = [(self._key(), self._value(depth + 1)) for _ in range(number)]
-                return record.without_repeats(pairs)
+                return stored_record.without_repeats(pairs)
         raise ValueError(f"its metadata have CBOR's kind {kind}, which Burn does not write")
 
     def _key(self) -> str:

@@ -14,8 +14,8 @@ from torch import nn
 
 from andiron import errors, serialization
 from andiron.serialization import safetensors_codec
-from andiron.serialization.number_formats import PRECISIONS
-from andiron.serialization.recorder import SUFFIXES
+from andiron_lab.records.number_formats import PRECISIONS
+from andiron_lab.records.recorder import SUFFIXES
 
 DTYPES = list(safetensors_codec.DTYPES)
 FLOATS = [dtype for dtype in DTYPES if dtype.is_floating_point]

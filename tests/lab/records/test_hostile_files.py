@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from andiron import errors, serialization
-from andiron.serialization import messagepack, recorder
+from andiron_lab.records import messagepack, recorder
 from andiron.wings.trained import import_state_dict
 from refusals import message_of
 
@@ -121,7 +121,7 @@ def test_damaged_safetensors_are_reported_without_a_traceback(size, tmp_path):
     path = tmp_path / "source.safetensors"
     serialization.save_tensors(path, {"weight": torch.zeros(10)})
     path.write_bytes(path.read_bytes()[:size])
-    assert "not a whole safetensors record" in refused_import(path)
+    assert "not a whole safetensors file" in refused_import(path)
 
 
 def test_whole_safetensors_are_imported(tmp_path):
@@ -133,7 +133,7 @@ def test_whole_safetensors_are_imported(tmp_path):
 
 def test_a_record_of_any_size_is_imported(tmp_path, monkeypatch):
     monkeypatch.setattr(recorder, "SMALLEST_LIMIT", 0)
-    monkeypatch.setitem(recorder.load.__kwdefaults__, "most_numbers", 1)
+    monkeypatch.setitem(serialization.load.__kwdefaults__, "most_numbers", 1)
     path = tmp_path / "source.mpk"
     serialization.Recorder("msgpack").record(serialization.Record({"w": torch.ones(50)}), path)
     import_state_dict.import_state_dict(path, tmp_path / "out.safetensors")

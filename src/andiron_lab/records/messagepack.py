@@ -6,8 +6,10 @@ import torch
 from torch import Tensor
 
 from andiron import errors
-from andiron.serialization import record, safetensors_codec
-from andiron.serialization.record import Stored
+from andiron.serialization import safetensors_codec
+from andiron.serialization.record import dtype_name
+from andiron_lab.records import stored_record
+from andiron_lab.records.stored_record import Stored
 
 MAX_TENSOR_BYTES = 2**32 - 1  # the format's longest string of bytes
 
@@ -24,7 +26,7 @@ def content(stored: Stored) -> bytes:
             )
     tensors = {
         name: {
-            "dtype": record.dtype_name(tensor.dtype),
+            "dtype": dtype_name(tensor.dtype),
             "shape": list(tensor.shape),
             "data": safetensors_codec.as_bytes(tensor),
         }
@@ -60,9 +62,9 @@ def read(content: bytes, most_values: int) -> Stored:
         max_array_len=most_values,
         max_map_len=most_values,
         list_hook=counted,
-        object_pairs_hook=lambda pairs: record.without_repeats(counted(pairs)),
+        object_pairs_hook=lambda pairs: stored_record.without_repeats(counted(pairs)),
     )
-    return record.from_plain(whole, _tensor)
+    return stored_record.from_plain(whole, _tensor)
 
 
 def _tensor(data: object, dtype: torch.dtype, shape: torch.Size) -> Tensor:
