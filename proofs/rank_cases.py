@@ -15,7 +15,7 @@ DIGITS = ("data=partial", "data.data.valid=test", "data.fraction=0.136")
 MLP = (*DIGITS, "model.hidden=[32,32]")
 CONVNET = (*DIGITS, "model=convnet", "model.hidden=16")
 TEXT = ("data=text", "data.path={text}", "data.context_length=16", "model=gpt", "model.layers=2",
-        "model.dim=16", "model.heads=2")  # fmt: skip
+        "model.dim=16", "model.heads=2", "task.sample_length=8")  # fmt: skip
 NETWORKS = {"mlp": MLP, "convnet": CONVNET, "text": TEXT}
 METHODS = {
     "adam": ("optimizer=adam",),

@@ -31,7 +31,7 @@ from unittest import mock
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = (
     "andiron.wings.sweep.clean_process", "andiron.learner", "andiron.models",
-    "andiron.wings.runs", "torch.distributed.launcher.api",
+    "andiron.wings.runs", "andiron_lab.sharded.fully_sharded", "torch.distributed.launcher.api",
     "tensorboard.compat.proto.event_pb2",
 )  # fmt: skip
 AT_START = ("LC_", "LANG", "LD_", "MALLOC_", "MKL_", "OMP_", "PYTHON", "ANDIRON_FAST")

@@ -28,10 +28,10 @@ def options(tmp_path_factory):
     text.write_text("".join(random.Random(0).choices("abcdefghijklmnopqrstuvw", k=4000)))
     return (
         "data=text", f"data.path={text}", "data.context_length=16", "model=gpt", "model.layers=2",
-        "model.dim=16", "model.heads=2", "model.dropout=0.2", "optimizer=adamw", "averages=ema",
-        "clip=0.1", "slices=4", "batch_size=24", "num_epochs=10", "num_updates=40",
-        "validate_every=10", "log_every=1", "checkpoint.every=2", "device=cpu", "render=plain",
-        "restart=requeued", "peer_timeout=60",
+        "model.dim=16", "model.heads=2", "model.dropout=0.2", "task.sample_length=8",
+        "optimizer=adamw", "averages=ema", "clip=0.1", "slices=4", "batch_size=24", "num_epochs=10",
+        "num_updates=24", "validate_every=8", "log_every=1", "checkpoint.every=2", "device=cpu",
+        "render=plain", "restart=requeued", "peer_timeout=60",
     )  # fmt: skip
 
 
@@ -119,5 +119,5 @@ def test_a_run_of_parts_is_continued_by_other_numbers_and_by_copies(options, str
             os.kill(process.pid, signal.SIGTERM)
         process.wait(SECONDS_AT_MOST)
         print(f"{size} {strategy}: {before} to {newest(run)}", flush=True)
-        assert (newest(run) == 40) == is_last, said(run)
+        assert (newest(run) == 24) == is_last, said(run)
     assert run.differences(straight) == [], said(run)
