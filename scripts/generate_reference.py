@@ -78,7 +78,7 @@ removes that.
 `name=baseline` names a run: its folder ends with `-baseline`, and the name is in its log and in
 TensorBoard's HParams tab. It does not affect training.
 
-`debug=true` tests a configuration in seconds, with every other option as given: it trains two
+`debug=true`, of the lab, tests a configuration in seconds, with every other option as given: it trains two
 epochs on a few batches, validates, saves, tests, stops and resumes, and compares the resumed run
 bit for bit. A NaN in a gradient is an error that names the operation. The run is below
 `outputs/debug`, which `resume=latest` ignores.

@@ -21,7 +21,9 @@ from andiron.shell.config import arguments as command_arguments, leaves, node_ch
 from andiron.shell.config.composition import Returned
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
-from andiron.shell.run import claim, exhausted, finished_run, resume_policy, run_record, status
+from andiron.shell.run import (
+    claim, exhausted, finished_run, lab_options, resume_policy, run_record, status,
+)  # fmt: skip
 
 # wraps a function that builds a run, so that all processes call it
 Share = Callable[[Callable[..., Any], Train], Callable[..., Any]]
@@ -212,11 +214,7 @@ class Training:
             reason = "stops and resumes a run within one process; start it with python"
             raise errors.ConfigError([f"debug=true: {reason}"])
         if config.debug and trusted is None:
-            debug_run = wings.optional("runs.debug_run")
-            if debug_run is None:
-                reason = "this installation lacks andiron/wings/runs, which compares the runs"
-                raise errors.ConfigError([f"debug=true: {reason}; install all of andiron"])
-
+            debug_run = lab_options.module("ask.debug_run", "debug=true")
             with answers.given_to(None):
                 task = partial(train, hydra_record=hydra_record)
                 debug_run.run(config, run_dir, task, interrupter)

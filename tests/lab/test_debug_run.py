@@ -8,12 +8,11 @@ from in_process import called
 
 from andiron.shell.assembly import devices
 from andiron.shell.training import train
-from proofs.lab_parts import bit_comparison
+from andiron_lab.ask import bit_comparison
 
 SMALL = ("debug=true", "model.hidden=[8]", "render=plain")
 
 
-@pytest.mark.usefixtures("needs_lab")
 def test_everything_is_tried_and_a_resume_is_compared(here):
     ended = called(train.main, *SMALL, "averages=swa", "num_epochs=50", "log_every=7")
     assert (ended.code, ended.errors) == (0, "")
@@ -38,7 +37,6 @@ def test_a_divergence_ends_the_run(here):
     assert ended.code == 1 and "everything ran" not in ended.output
 
 
-@pytest.mark.usefixtures("needs_lab")
 @pytest.mark.parametrize("given, device, is_error", [
     ([], "cpu", True), ([], "cuda", False), (["deterministic=true"], "cuda", True),
 ], ids=str)  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from andiron import errors
 from andiron.interrupter import Interrupter
-from andiron.plain import readable, wings
+from andiron.plain import readable
 from andiron.shell.config.schema import Train
 
 STOPPED_AFTER = 2  # updates, before the resume
@@ -50,10 +50,8 @@ def run(config: Train, run_dir: Path, train: Callable[..., None], outer: Interru
 def _compare_bits(config: Train, straight: Path, resumed: Path) -> None:
     """Logs that both runs have the same bits, or why that is not known. Raises: AndironError."""
     from andiron.shell.assembly import configured_store, devices
+    from andiron_lab.ask import bit_comparison
 
-    if (bit_comparison := wings.optional(f"{wings.LAB}.ask.bit_comparison")) is None:
-        log.warning("debug: everything ran; %s", wings.missing_lab("a comparison of the bits"))
-        return
     stores = partial(configured_store.store, config.checkpoint)
     if differences := bit_comparison.compare(straight, resumed, stores):
         problem = "the stopped and resumed run differs from the uninterrupted one: "
