@@ -32,6 +32,7 @@ class Training:
     def __init__(self, cwd, *overrides):
         self._said = cwd / f"said-{next(_numbers)}"
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(cwd)}
+        environment.pop("PYTHONUNBUFFERED", None)  # lines come when they are printed without it
         with (
             self._said.with_suffix(".out").open("wb") as output,
             self._said.with_suffix(".err").open("wb") as error,
@@ -59,13 +60,15 @@ class Training:
     def until(self, condition):
         """Waits for something that the process is to bring about."""
         deadline = time.monotonic() + SECONDS_AT_MOST
+        ended = False
         while not condition():
-            if self.has_ended or time.monotonic() > deadline:
+            if ended or time.monotonic() > deadline:
                 pytest.fail(
                     f"it did not come to that (exit code {self.process.returncode}):\n"
                     f"{self.output}{self.errors}"
                 )
             time.sleep(0.01)
+            ended = self.has_ended  # its last words may have come after the condition was asked
 
     def end(self):
         """Waits for its end; the exit code."""

@@ -47,16 +47,32 @@ def said_of_a_full_disk(process):
     )
 
 
+GATES = """
+import pathlib, time
+
+class Gates:
+    def after_update(self, learner, step):
+        gate = pathlib.Path(f"gate-{step.updates}")
+        while step.updates in (1000, 1500) and not gate.exists():
+            time.sleep(0.01)
+"""
+
+
 def test_a_disk_that_is_full_for_a_while_costs_nothing(disk, tmp_path, straight):
+    """The run waits at two updates for this test, however slow the machine is."""
     run_dir = disk / "run"
-    with Training(tmp_path, *RUN, f"hydra.run.dir={run_dir}") as process:
+    (tmp_path / "gates.py").write_text(GATES)
+    gates = "+observers={gates: {_target_: gates.Gates}}"
+    with Training(tmp_path, *RUN, gates, f"hydra.run.dir={run_dir}") as process:
         process.until(lambda: is_in_training(run_dir))
         filler = fill(disk)
         process.until(lambda: said_of_a_full_disk(process))
         saved = updates_saved(run_dir)
         filler.unlink()
+        (tmp_path / "gate-1000").touch()
         process.until(lambda: f"{run_dir / 'metrics.jsonl'} is written again" in process.output)
         assert status(run_dir)["status"] == "running"
+        (tmp_path / "gate-1500").touch()
         assert process.end() == 0
 
     assert saved and saved[-1] < updates_saved(run_dir)[-1] == LAST_UPDATE

@@ -49,6 +49,17 @@ def test_characters_that_the_encoding_lacks_are_escaped(monkeypatch):
     assert raw.getvalue() == b"\\u2501 \\udcff\n"
 
 
+def test_a_line_in_a_file_can_be_read_at_once_and_a_result_is_written_in_blocks(
+    monkeypatch, tmp_path
+):
+    for has_result, written in ((False, "epoch 1\n"), (True, "")):
+        with (tmp_path / "nohup.out").open("w") as file:
+            monkeypatch.setattr(sys, "stdout", file)
+            with streams.safe_streams(has_result=has_result):
+                print("epoch 1")
+                assert (tmp_path / "nohup.out").read_text() == written
+
+
 def test_a_stream_that_was_closed_before_the_start_is_tolerated(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     with streams.safe_streams():

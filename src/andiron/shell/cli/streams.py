@@ -35,7 +35,10 @@ class SafeStream:
         self._is_reported = has_result or is_apart
         self.exit_code_if_lost = 0  # of a command whose answer is incomplete
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(
+                errors="backslashreplace",
+                line_buffering=None if has_result else True,  # a log is read while it is written
+            )
 
     def write(self, text: str) -> int:
         """Writes the text."""
