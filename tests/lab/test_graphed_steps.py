@@ -25,7 +25,7 @@ from andiron.optim import Optimizer, transformations
 from andiron.optim.foreign import torch_step
 from andiron.optim.grouped import GroupedOptimizer
 from andiron.optim.owners.group import Group
-from andiron.optim.own.averaging import Ema
+from andiron.optim.own.averaging import Ema, Swa
 from andiron.protocols import TrainOutput
 from andiron.schedules import Cosine, Linear
 from andiron.tasks import Classifier, LanguageModel
@@ -127,7 +127,9 @@ CASES = {
     "sgd": {"optimizer": torch.optim.SGD, "own": {"momentum": 0.9}},
     "any other optimizer": {"optimizer": torch.optim.RMSprop},
     "accumulation of 3": {"grads_accumulation": 3, "num_epochs": 4},
-    "averages": {"averages": {"ema": Ema(0.9)}},
+    "averages": {"averages": {"ema": Ema(0.9, warmup=True), "swa": Swa(5, every=2)}},
+    "an average skips a NaN": {"averages": {"swa": Swa(2)}, "bad": 9, "on_nonfinite": "skip"},
+    "an average stops at a NaN": {"averages": {"ema": Ema(0.9)}, "bad": 9},
     "schedules of two groups": {"groups": two_groups, "rate": Linear(0.01, 0.05, num_updates=9)},
     "changed by value": {"changes": [transformations.centralise()], "clip": {"value": 0.01}},
     "bf16": {"precision": "bf16"},
@@ -146,7 +148,7 @@ def test_graphs_change_no_bit_and_no_record(tmp_path, monkeypatch, caplog, case,
     actual, by_graph, made = run(tmp_path / "graph", True, **CASES[case])
     for step in (made.updater.train_step, made.updater.valid_step):
         assert step.reason is None and step.repetitions > 3, caplog.text
-    has_end = is_late and case not in ("any other optimizer", "averages")
+    has_end = is_late and case != "any other optimizer"
     assert (made.updater.end_by_graph.repetitions > 2) == has_end, caplog.text
     assert not differing(actual, expected)
     assert by_graph == record
@@ -306,17 +308,18 @@ def test_weights_that_were_moved_are_recorded_again(tmp_path):
 @pytest.mark.parametrize("kinds", [(True, False), (False, True), (True, True)])
 def test_a_run_is_resumed_with_and_without_graphs(tmp_path, monkeypatch, kinds):
     monkeypatch.setitem(unread_checks.LATE, "cpu", Answer)
-    expected, record, _ = run(tmp_path / "whole", False)
+    averages = {"averages": {"ema": Ema(0.9), "swa": Swa(3, every=2)}}
+    expected, record, _ = run(tmp_path / "whole", False, **averages)
     first, then = kinds
-    run(tmp_path / "parts", first, num_epochs=1)
-    model_of = learner(tmp_path / "parts", network(), then)
-    made, _ = model_of
+    run(tmp_path / "parts", first, num_epochs=1, **averages)
+    made, _ = learner(tmp_path / "parts", network(), then, **averages)
     made.resume()
     with made:
         made.fit(loader(), loader())
         answers = {"of the model": made.predict(loader())}
         state = made.state()
-    parts = {"model": state.model, "optimizer": state.optimizer, "answers": answers}
+    parts = {"model": state.model, "optimizer": state.optimizer, **state.averages}
+    parts["answers"] = answers
     tensors = {f"{part} {name}": t for part, own in parts.items() for name, t in own.items()}
     assert not differing(tensors, expected)
 
@@ -497,7 +500,8 @@ def trained(folder, name, graph, device, **options):
         for _ in range(2)
     ]
     averages = options.pop("averages", {"ema": Ema(0.9)})
-    builder = LearnerBuilder(folder, num_epochs=2, seed=5, graph=graph, **options)
+    chosen = {"num_epochs": 2, "seed": 5, "graph": graph} | options
+    builder = LearnerBuilder(folder, **chosen)
     builder.devices([device]).with_writers().renderer(None).unrecorded().averages(**averages)
     with builder.build(task, Optimizer(torch.optim.AdamW, task), 0.01) as made:
         made.fit(*loaders)
@@ -507,22 +511,21 @@ def trained(folder, name, graph, device, **options):
     return tensors, made.updater
 
 
-@pytest.mark.parametrize("options", [{}, {"averages": {}}, {"averages": {}, "clip": 0.1}])
+@pytest.mark.parametrize("options", [{}, {"averages": {}, "clip": 0.1}])
 @pytest.mark.parametrize("name", TASKS)
 def test_the_shipped_tasks_have_graphs(tmp_path, monkeypatch, caplog, name, options):
     monkeypatch.setitem(unread_checks.LATE, "cpu", Answer)
     expected, _ = trained(tmp_path / "python", name, False, "cpu", **options)
     actual, made = trained(tmp_path / "graph", name, True, "cpu", **options)
     for by_graph in (made.train_step, made.end_by_graph):
-        has_graph = by_graph is made.train_step or "averages" in options
-        assert by_graph.reason is None and (by_graph.repetitions > 3) == has_graph, caplog.text
+        assert by_graph.reason is None and by_graph.repetitions > 3, caplog.text
     assert not differing(actual, expected)
 
 
 GPU = {
-    "fp32": {}, "with its end": {"averages": {}}, "bf16": {"precision": "bf16"},
+    "fp32": {}, "no averages": {"averages": {}}, "bf16": {"precision": "bf16"},
     "fp16": {"precision": "fp16"},
-    "accumulation of 3": {"grads_accumulation": 3}, "clipped": {"clip": 0.1},
+    "accumulation of 3": {"grads_accumulation": 3, "num_epochs": 4}, "clipped": {"clip": 0.1},
 }  # fmt: skip
 
 
@@ -532,8 +535,8 @@ GPU = {
 def test_graphs_of_a_gpu_change_no_bit(tmp_path, caplog, name, case):
     expected, _ = trained(tmp_path / "python", name, False, "cuda", **GPU[case])
     actual, made = trained(tmp_path / "graph", name, True, "cuda", **GPU[case])
-    step = made.train_step
-    assert step.reason is None and step.repetitions > 3, caplog.text
+    for by_graph in (made.train_step, made.end_by_graph):
+        assert by_graph.reason is None and by_graph.repetitions > 3, caplog.text
     assert not differing(actual, expected)
 
 

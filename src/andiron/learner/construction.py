@@ -152,7 +152,8 @@ def _updater(chosen: Choices, state: LearnerState) -> Updater:
         options.sam,
         histogram_names(options.histograms, dict(state.model.named_parameters())),
         chosen.world,
-        may_read_late=bool(options.graph) and not chosen.averages,  # which are not undone
+        [*state.averages.values()],
+        may_read_late=bool(options.graph),
         **_graphed_steps(chosen, state),
     )
 

@@ -216,12 +216,10 @@ class Loop:
         return Step("update", at.updates, epoch, at.batch, values, updated.items)
 
     def _take(self, updated: Updated | None, batches: Sequence[object]) -> Values:
-        """Counts an update in the averages and the log; returns the values of a log point."""
+        """Counts an update in the log; returns the values of a log point."""
         if updated is None:
             return {}
         at, metric_log, progress = self._position, self._metric_log, self._metric_log.progress
-        for average in self._state.averages.values():
-            average.update(self._state.model, at.updates)
         kept = getattr(self._train, "has_own_memory", False)
         for item, batch in zip(updated.items, batches, strict=True):
             metric_log.train_tally.add(item, batch, is_kept=kept)

@@ -21,6 +21,7 @@ from andiron.learner.precision import Precision
 from andiron.optim import model_weights
 from andiron.optim.gradient_mean import reduction_for
 from andiron.optim.grouped import GroupedOptimizer
+from andiron.optim.own.averaging import WeightAverage
 from andiron.optim.owners import ownership
 from andiron.optim.transformations import Chain
 from andiron.plain import private_torch
@@ -63,6 +64,7 @@ class Updater:
     sam: float | None = None  # rho
     histograms: frozenset[str] = frozenset()  # of these parameters, at log points
     world: World = ALONE
+    averages: Sequence[WeightAverage] = ()
     instruments: list[Instrument] = field(default_factory=list)
     train_step: Callable[[Any], TrainOutput] | None = None  # None: the model's
     valid_step: Callable[[Any], Any] | None = None
@@ -113,9 +115,8 @@ class Updater:
         gradients, items = self.gradients(batches, position, loader)
         for instrument in self.instruments:
             instrument.computed(gradients, items)
-        flag = None
-        if unread is not None and not optimizer.waiting:  # a group that was thawed stays so
-            flag = unread.defers(self._undo(before, position))
+        late = None if optimizer.waiting else unread  # a group that was thawed stays so
+        flag = late and late.defers(self._undo(before, position))
 
         def again() -> Gradients:
             mean = self.nonfinite.checked(self.gradients(batches, position, loader)[0])
@@ -128,20 +129,21 @@ class Updater:
                 mean = transform(mean, updates)
             mean.flag = flag
             optimizer.step(rates, self.model, mean, again, updates=updates)
+            for average in self.averages:
+                average.update(self.model, updates + 1, flag)
 
         try:
-            if flag is None and not self.nonfinite.passes(gradients):
-                raise RejectedError(gradients)
+            if flag is None:
+                self.nonfinite.checked(gradients)
             statistics = self._statistics(gradients, rates) if is_log_point else None
             graph = None if flag is None or is_log_point else self.end_by_graph
-            if graph is None or not graph(step, gradients, rates, flag, transform):
+            if graph is None or not graph(step, gradients, rates, flag, transform, updates + 1):
                 step(gradients)
         except RejectedError as error:
             self._leave_out(error.gradients, before, position, batches, loader, snapshot)
             return None
         position.use(updates=1)
-        if self.precision.has_loss_scale:
-            self.precision.updated()
+        self.precision.updated()
         if statistics is None:
             return Updated(items)
         readings = {f"lr/{name}": lr for name, lr in rates.items()} | statistics.readings()
@@ -195,12 +197,15 @@ class Updater:
         """Brings back the state before the update that is computed now; its step is not made."""
         at = position.state_dict() | {"batch": position.first_batch}
         scale = self.precision.state_dict()
+        counts = {average: average.count for average in self.averages}
 
         def undo() -> None:
             if before is not None:
                 before.restore()
             position.load_state_dict(at)
             self.precision.load_state_dict(scale)
+            for average, count in counts.items():
+                average.count = count
 
         return undo
 

@@ -18,7 +18,7 @@ from andiron.learner import LearnerBuilder
 from andiron.learner.extras import unread_checks
 from andiron.metrics import Accuracy, Loss
 from andiron.optim import Optimizer
-from andiron.optim.own.averaging import Ema
+from andiron.optim.own.averaging import Ema, Swa
 from andiron.tasks import Classifier
 
 BATCHES, BATCH = 11, 4
@@ -117,12 +117,11 @@ def run(folder, caplog, bad, *, optimizer=torch.optim.Adam, own=None, scale=None
     messages = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
     texts = [text and text.replace(str(folder), "") for text in (stopped, *messages)]
     plain = [repr({**left.state, "metric_log": 0}) for left in (state, *saved)]
-    tensors = {
-        f"{number} {part} {name}": tensor
-        for number, left in enumerate((state, *saved))
-        for part in ("model", "optimizer", "metrics")
-        for name, tensor in getattr(left, part).items()
-    }
+    tensors = {}
+    for number, left in enumerate((state, *saved)):
+        parts = {part: getattr(left, part) for part in ("model", "optimizer", "metrics")}
+        for part, own in (parts | left.averages).items():
+            tensors |= {f"{number} {part} {name}": tensor for name, tensor in own.items()}
     return {"texts": texts, "record": repr(record), "plain": plain}, tensors
 
 
@@ -140,7 +139,10 @@ CASES = {
         "optimizer": torch.optim.SGD, "own": {"momentum": 0.9}, "clip": 0.5
     },
     "no kernel with a flag": {"optimizer": torch.optim.RMSprop},
-    "averages": {"averages": {"ema": Ema(0.9)}},
+    "averages": {"averages": {"ema": Ema(0.9, warmup=True), "swa": Swa(3, every=2)}},
+    "an average without a kernel": {
+        "averages": {"ema": Ema(0.9)}, "optimizer": torch.optim.RMSprop
+    },
     "bf16": {"precision": "bf16"},
     "fp16 with overflows": {"precision": "fp16", "scale": 2.0**21},
     "validations and checkpoints within an epoch": {"validate_every": 3},
@@ -169,7 +171,7 @@ def test_a_late_answer_changes_no_bit_no_record_and_no_message(
             actual, late = run(tmp_path / f"late{number}", caplog, bad, **options)
         assert actual == expected, bad
         assert not differing(late, bits), bad
-    is_late = case not in ("averages", "lbfgs", "sam", "slices", "draws of Python")
+    is_late = case not in ("lbfgs", "sam", "slices", "draws of Python")
     assert (LateAnswer.number_late > 0) == (LateAnswer.number_bad > 0) == is_late
 
 

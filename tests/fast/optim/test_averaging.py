@@ -1,10 +1,12 @@
 """Averages of the weights against their closed forms and torch's own, and what swapping them in
 leaves behind."""
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+import tensor_bits
 import torch
 from torch import Tensor, nn
 from torch.optim import swa_utils
@@ -70,6 +72,11 @@ def averaged(
         average.update(train(model, update), update)
         seen.append(weights(model))
     return average, seen
+
+
+def bits_of(average: WeightAverage) -> dict[str, object]:
+    """The bits of the averages, also of NaN and -0."""
+    return {name: tensor_bits.bits(tensor) for name, tensor in average.state_dict().items()}
 
 
 def differing(actual: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:
@@ -176,6 +183,29 @@ def test_integer_buffers_are_copied_and_infinite_masks_stay() -> None:
     assert own["norm.num_batches_tracked"].item() == 5  # at updates 2 and 5, but not at 7
     assert own["norm.num_batches_tracked"].dtype == torch.int64
     assert torch.equal(own["mask"], w[0]["mask"])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64], ids=str)
+@pytest.mark.parametrize("rule", [Ema(0.9), Swa(1), Ema(0.3)], ids=["ema", "swa", "short ema"])
+def test_a_flag_of_1_keeps_each_bit_and_one_of_0_changes_none(
+    rule: Rule, dtype: torch.dtype
+) -> None:
+    model = network(dtype)
+    plain, flagged = WeightAverage(rule, model), WeightAverage(rule, model)
+    for average in (plain, flagged):
+        average.state_dict()["stem.weight"][0] = torch.tensor([-0.0, math.inf, -math.inf, 1])
+    for update in range(1, 9):
+        before = bits_of(flagged)
+        model.norm.running_mean.fill_(math.nan)  # of an update that is undone
+        flagged.update(model, update, torch.ones(()))
+        assert bits_of(flagged) == before
+        flagged.count = plain.count
+        model.norm.running_mean.fill_(update)
+        train(model, update)
+        plain.update(model, update)
+        weight = torch.tensor(rule.weight(update, flagged.count), dtype=torch.float64)
+        flagged.blend(model, weight, torch.zeros(()))  # as a graph does
+        assert bits_of(flagged) == bits_of(plain)
 
 
 @pytest.mark.parametrize("rule", [Ema(0.9), Swa(1)], ids=["ema", "swa"])

@@ -11,7 +11,7 @@ from __future__ import annotations  # help() shows them as they stand
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -102,18 +102,31 @@ class WeightAverage:
         """Takes the weights before the first update: they may have been loaded since `__init__`."""
         model_weights.copy(self._entries_of(model), self._tensors)
 
-    def update(self, model: nn.Module, updates: int) -> None:
-        """Averages the weights after `updates` completed updates, if the rule includes them."""
+    def update(self, model: nn.Module, updates: int, flag: Tensor | None = None) -> None:
+        """Averages the weights after `updates` completed updates, if the rule includes them.
+
+        Only `count` changes if the flag is 1.
+        """
         weight = self.rule.weight(updates, self.count)
-        if weight is None:
-            return
-        own = self._entries_of(model)
+        if weight is not None:
+            self.blend(model, weight, flag)
+            self.count += 1
+
+    def blend(self, model: nn.Module, weight: float | Tensor, flag: Tensor | None) -> None:
+        """a + weight * (w - a), with w the model's; a keeps its bits if the flag is 1."""
+        own, tensors = self._entries_of(model), [*self._unique.values()]
+        former = [] if flag is None else [*map(torch.clone, tensors)]
         with torch.no_grad():
             if self._averaged:
                 newest = [own[name].to(value.dtype) for name, value in self._averaged.items()]
-                private_torch.foreach_lerp_([*self._averaged.values()], newest, weight)
-        model_weights.copy({name: own[name] for name in self._copied}, self._copied)
-        self.count += 1
+                weights: Any = weight
+                if isinstance(weight, Tensor):
+                    weights = [weight.to(new.dtype) for new in newest]
+                private_torch.foreach_lerp_(tensors[: len(newest)], newest, weights)
+            model_weights.copy({name: own[name] for name in self._copied}, self._copied)
+            if flag is not None:
+                for tensor, value in zip(tensors, former):
+                    torch.where(flag > 0, value, tensor, out=tensor)
 
     def swapped_in(self, model: nn.Module) -> AbstractContextManager[None]:
         """A context in which `model` has the averaged weights; afterwards its own, bit for bit."""
