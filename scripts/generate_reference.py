@@ -427,18 +427,17 @@ def _choice(path: Path, shown: set[str]) -> str:
             for name, parameter in (result.parameters if result else {}).items()
             if name in node or (name not in supplied and name not in ("name", "console"))
         ]
-        parts.append(f"`{node['_target_']}`\n")
-        parts += _list_of_new(lines, shown)
+        parts += _node(node["_target_"], lines, shown)
     return "\n".join(parts)
 
 
-def _list_of_new(lines: list[str], shown: set[str]) -> list[str]:
-    """The lines of arguments; those that the page of the group has already are named alone."""
-    known = [f"`{re.split('[`=]', line)[1]}`" for line in lines if line in shown]
+def _node(target: str, lines: list[str], shown: set[str]) -> list[str]:
+    """A target and the lines of its arguments; those that the page of the group has are named."""
+    known = ", ".join(f"`{re.split('[`=]', line)[1]}`" for line in lines if line in shown)
     new = [line for line in lines if line not in shown]
     shown |= {*lines}
-    new += [f"- as above: {', '.join(known)}"] if known else []
-    return ["\n".join(new) + "\n"] if new else []
+    head = f"`{target}`" + (f": {known} as above" if known else "")
+    return [head + "\n", *(["\n".join(new) + "\n"] if new else [])]
 
 
 def _argument(name: str, values: str, default: str, meaning: str) -> str:

@@ -26,7 +26,7 @@ def test_each_page_with_blocks_of_its_own_tests_is_named_there():
 def test_the_first_page_lists_every_page_in_the_sections_of_the_site():
     listed, section = {}, None
     for heading, page in re.findall(
-        r"^(?:## (.+)|\| \[[\w ]+\]\((\w+\.md)\) \|.*)$", PAGES["index.md"], flags=re.MULTILINE
+        r"^(?:## (.+)|- \[[\w ]+\]\((\w+\.md)\): .*)$", PAGES["index.md"], flags=re.MULTILINE
     ):
         section = heading or section
         if page:
