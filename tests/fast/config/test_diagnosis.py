@@ -51,6 +51,10 @@ def problems(*overrides):
     ("learning_rate=1", "learning_rate: no such option; did you mean 'lr'?"),
     ("ckpt_path=x", "ckpt_path: no such option; did you mean 'resume'?"),
     ("trainer.max_epochs=3", "trainer.max_epochs: no such option; did you mean 'num_epochs'?"),
+    ("callbacks.model_checkpoint.monitor=x",
+     "callbacks.model_checkpoint.monitor: no such option; did you mean 'checkpoint'?"),
+    ("trainer.scheduler.patience=3",
+     "trainer.scheduler.patience: no such option; did you mean 'scheduler'?"),
     ("logger.wandb.project=x", "logger.wandb.project: no such option; did you mean 'writers'?"),
     ("name=forêt", "name=forêt: cannot be read as option=value: token recognition error at: 'ê'; "
      """a text is quoted for Hydra too: 'name="forêt"'"""),
@@ -104,6 +108,27 @@ def test_each_name_of_another_codebase_leads_to_an_option():
     for name in misplaced.OTHER_NAMES:
         (line,) = explained(f"{name}=3")
         assert "; did you mean '" in line, name
+
+
+@pytest.mark.parametrize(("argument", "line"), [
+    ("callbacks=none", "callbacks: no such group; did you mean 'observers'?; a group of your own is"
+     " added in project/default.yaml (docs/from_lightning.md)"),
+    ("trainer=gpu", "trainer: no such option; did you mean 'device'?"),
+    ("trainer.max_epochs=5", "trainer.max_epochs: no such option; did you mean 'num_epochs'?"),
+    ("experiment=old", "In 'experiment/old': callbacks: no such group; did you mean 'observers'?; a"
+     " group of your own is added in project/default.yaml (docs/from_lightning.md)"),
+])  # fmt: skip
+def test_habits_of_a_template_are_answered_beside_paths_that_ask_hydra(tmp_path, argument, line):
+    written = {
+        "project/default.yaml": "# @package _global_\ndefaults: [/paths: default]\n",
+        "paths/default.yaml": "output: ${hydra:runtime.output_dir}\nlogs: ${paths.output}\n",
+        "callbacks/none.yaml": "",
+        "experiment/old.yaml": "# @package _global_\ndefaults: [override /callbacks: none]\n",
+    }
+    for name, text in written.items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    assert explained(argument, f"--config-dir={tmp_path}") == [line]
 
 
 def test_every_mistake_is_reported_at_once():

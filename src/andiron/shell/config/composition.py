@@ -79,17 +79,11 @@ def unused_parts(target: str, overrides: Iterable[str]) -> list[str]:
 
 
 def checked_job(config: DictConfig, check: Check = checked_config) -> schema.Train:
-    """A job as Hydra composes it, checked without Hydra's own node.
+    """A job as Hydra composes it, checked apart from Hydra's own node.
 
     Raises: ConfigError with every mistake in it.
     """
-    options = [str(name) for name in config if name != "hydra"]
-    of_hydra: Any = HydraConfig.instance()
-    before, of_hydra.cfg = of_hydra.cfg, config
-    try:
-        return check(OmegaConf.masked_copy(config, options))
-    finally:
-        of_hydra.cfg = before
+    return hydra_node.apart(config, check)
 
 
 def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = checked_config) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+from functools import partial
 from pathlib import Path
 
 import yaml
@@ -19,6 +20,7 @@ from andiron.plain import wings
 from andiron.run_folder import RunFolder
 from andiron.shell.config import (
     arguments as command_arguments,
+    hydra_node,
     misplaced,
     project,
     quoting,
@@ -219,6 +221,7 @@ def composed_by_hydra(
 
 def _schema_problems(overrides: list[str], conf_dirs: list[Path]) -> list[str]:
     try:
-        return resolution.problems(composed_by_hydra(overrides, *conf_dirs), conf_dirs)
+        config = composed_by_hydra(overrides, *conf_dirs, has_hydra=True)
+        return hydra_node.apart(config, partial(resolution.problems, folders=conf_dirs))
     except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
         return [resolution.message(error)]

@@ -1,14 +1,28 @@
-"""Checks Hydra's own node of a run: its log file, and whether a sweep was meant."""
+"""Hydra's own node of a run: its log file, whether a sweep was meant, and what interpolates it."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from andiron import errors
 from andiron.shell.config import schema
 from andiron.shell.config.flags import ONE_RUN
+
+Checked = TypeVar("Checked")
+
+
+def apart(config: DictConfig, check: Callable[[DictConfig], Checked]) -> Checked:
+    """`check` of a job without Hydra's own node, where `${hydra:...}` still finds it."""
+    options = [str(name) for name in config if name != "hydra"]
+    of_hydra: Any = HydraConfig.instance()
+    before, of_hydra.cfg = of_hydra.cfg, config
+    try:
+        return check(OmegaConf.masked_copy(config, options))
+    finally:
+        of_hydra.cfg = before
 
 
 def check(arguments: list[str]) -> None:

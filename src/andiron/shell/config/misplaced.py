@@ -20,7 +20,11 @@ OTHER_NAMES = {  # by their names in other codebases
     "drop_rate": "dropout", "output_dir": "hydra.run.dir", "val_check_interval": "validate_every",
     "check_val_every_n_epoch": "validate_every", "eval_steps": "validate_every",
     "logging_steps": "log_every", "save_steps": "every", "warmup": "scheduler",
-    "warmup_steps": "scheduler", "fast_dev_run": "debug",
+    "warmup_steps": "scheduler", "fast_dev_run": "debug", "log_every_n_steps": "log_every",
+    "default_root_dir": "hydra.run.dir", "enable_progress_bar": "render",
+    "enable_checkpointing": "checkpoint", "model_checkpoint": "checkpoint",
+    "num_sanity_val_steps": "validate_first", "optimized_metric": "objective",
+    "trainer": "device",  # as trainer=gpu
 }  # fmt: skip
 
 
@@ -48,7 +52,8 @@ def corrected(problems: Problems, options: Signature, plain: Options) -> Problem
         depth = option.count(".")
         inner = [path for path, _ in leaves(plain) if ".".join(path[: depth + 1]) == option]
         for path in inner or [tuple(option.split("."))]:  # the options in its mapping
-            names = map(current_name, reversed(path[depth:]))
+            inner_first = [*reversed(path[depth:])]
+            names = (*inner_first, *map(current_name, inner_first))
             if right := next((places[name] for name in names if name in places), None):
                 lines.pop(option, None)
                 whole = ".".join(path)

@@ -14,14 +14,17 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from andiron import errors
 from andiron.errors import Problem
-from andiron.shell.config import former_options, project, schema
+from andiron.shell.config import former_options, misplaced, project, schema
 from andiron.shell.config.leaves import leaves
 from andiron.shell.config.trust import Trust
 from andiron.shell.config.violations import Problems
 
 REFERENCE = re.compile(r"\$\{([\w.]+)\}")  # to another option or variable
 GLOBAL = "; the first line of that file is to be: # @package _global_"
+OWN_GROUPS = "; a group of your own is added in project/default.yaml (docs/from_lightning.md)"
+UNCHOSEN = re.compile(r"Could not override '([^']+)'\. No match in the defaults list\..*")
 REMOVES = "; `override /GROUP: null` among the defaults of the file removes what stands there"
 
 
@@ -99,6 +102,10 @@ def message(error: Exception) -> str:
     if isinstance(error, OmegaConfBaseException) and error.full_key:
         return f"{error.full_key}: {str(error.msg).splitlines()[0]}"
     reason = " ".join(str(error).split())
+    if unchosen := UNCHOSEN.search(reason):
+        group, place = unchosen[1], reason[: unchosen.start()]
+        near = errors.nearest(misplaced.current_name(group), schema.resume_policy())
+        return f"{place}{group}: no such group{near}{OWN_GROUPS}"
     if "Did you mean to override" in reason:
         return reason + GLOBAL
     return reason + REMOVES if "Cannot merge" in reason else reason
