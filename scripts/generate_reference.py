@@ -49,6 +49,7 @@ RESTART = ("resume", "resume_allow", "interrupted_exit_code")  # in conf/restart
 GROUPS = [*schema.NODE_GROUPS, *schema.NAMED_GROUPS]
 INTERPOLATION = {"type": "string", "pattern": r"^\?\?\?$|\$\{"}
 UNBOUNDED = (None, ranges.MOST, 2**63)  # limits that nobody reaches
+AGAIN = " as above\n"  # of arguments that the page of a group has
 TURNED = str.maketrans("≥>", "≤<")
 TYPES = {  # by the name that the lists of options have
     "length": ranges.Horizon,
@@ -78,10 +79,10 @@ removes that.
 `name=baseline` names a run: its folder ends with `-baseline`, and the name is in its log and in
 TensorBoard's HParams tab. It does not affect training.
 
-`debug=true`, of the lab, tests a configuration in seconds, with every other option as given: it trains two
-epochs on a few batches, validates, saves, tests, stops and resumes, and compares the resumed run
-bit for bit. A NaN in a gradient is an error that names the operation. The run is below
-`outputs/debug`, which `resume=latest` ignores.
+`debug=true`, of the lab, tests a configuration in seconds: it trains two epochs on a few batches,
+validates, saves, tests, stops and resumes, and compares the resumed run bit for bit. A NaN in a
+gradient is an error that names the operation. The run is below `outputs/debug`, which
+`resume=latest` ignores.
 
 ```bash
 python train.py debug=true model=convnet scheduler=cosine render=plain
@@ -427,7 +428,12 @@ def _choice(path: Path, shown: set[str]) -> str:
             for name, parameter in (result.parameters if result else {}).items()
             if name in node or (name not in supplied and name not in ("name", "console"))
         ]
-        parts += _node(node["_target_"], lines, shown)
+        if any(line not in shown for line in lines) or f"`{node['_target_']}`" not in shown:
+            parts += _node(f"`{node['_target_']}`", lines, shown)
+        elif parts[-1].endswith(AGAIN):
+            parts[-1] = f"{parts[-1].removesuffix(AGAIN)}, `{node['_target_']}`{AGAIN}"
+        else:
+            parts.append(f"`{node['_target_']}`{AGAIN}")
     return "\n".join(parts)
 
 
@@ -435,9 +441,9 @@ def _node(target: str, lines: list[str], shown: set[str]) -> list[str]:
     """A target and the lines of its arguments; those that the page of the group has are named."""
     known = ", ".join(f"`{re.split('[`=]', line)[1]}`" for line in lines if line in shown)
     new = [line for line in lines if line not in shown]
-    shown |= {*lines}
-    head = f"`{target}`" + (f": {known} as above" if known else "")
-    return [head + "\n", *(["\n".join(new) + "\n"] if new else [])]
+    shown |= {*lines, target}
+    head = target + (f": {known}{AGAIN}" if known else "\n")
+    return [head, *(["\n".join(new) + "\n"] if new else [])]
 
 
 def _argument(name: str, values: str, default: str, meaning: str) -> str:
