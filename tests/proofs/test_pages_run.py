@@ -76,6 +76,17 @@ def test_the_commands_of_a_page_run_from_top_to_bottom(page, here):
         assert ended.code == 0, (line, ended.errors)
 
 
+@pytest.mark.usefixtures("here")
+def test_the_first_command_prints_what_readme_shows():
+    line = blocks(README, "bash")[0].partition("python train.py ")[2]
+    shown, printed = (
+        re.sub(r"\S*outputs/\S+|[\d.,]+", "#", text).splitlines()
+        for text in (blocks(README, "text")[0], ran(ROOT / "train.py", *line.split()).output)
+    )
+    lines = iter(printed)
+    assert [line for line in shown if line != "#" and line not in lines] == []
+
+
 @pytest.mark.parametrize(
     "page", [page for page in ALL if page not in ELSEWHERE and blocks(page, "python")]
 )
