@@ -207,7 +207,7 @@ def damage(root, fault):
 
 CLASSES = {"classes": ["ground", "road", "car"]}
 FAULTS = [
-    ("missing", {}, "1 of 10 pictures have no mask, such as images/3.bmp; the mask of a.jpg "),
+    ("missing", {}, "has 10 pictures, 1 without a mask, such as images/3.bmp; the mask of a.jpg "),
     ("size", {}, "images/3.bmp: has 20x12 pixels, its mask "),
     ("size", CLASSES, "masks/3.png has 9x12, and the size of the data is 20x12; give each "),
     ("number", CLASSES, "masks/3.png: has the number 9, which is no class; there are 0, 1, 2, 255"),
@@ -215,7 +215,7 @@ FAULTS = [
     ("jpeg", {}, "masks/3.jpg: JPEG of mode L, and a mask has one exact number"),
     ("other picture", {}, "has 8x8, and the size of the data is 20x12; "),
     ("truncated", {}, "masks/3.png: cannot be read as an image"),
-    ("", {"images": "pictures"}, "pictures: 0 of 0 pictures have no mask; "),
+    ("", {"images": "pictures"}, "pictures: has 0 pictures, 0 without a mask; "),
     ("", {"classes": ["all"]}, "the classes are 0; there should be 2 to 256"),
 ]
 

@@ -235,11 +235,12 @@ def _beside(root: Path, images: str, masks: str, suffix: str) -> dict[str, str]:
         pictures = {stem: name for stem, name in pictures.items() if not stem.endswith(suffix)}
     lacking = [name for stem, name in pictures.items() if stem + suffix not in masks_by_stem]
     if lacking or not pictures:
-        problem = f"{len(lacking)} of {len(pictures)} pictures have no mask"
+        problem = f"has {len(pictures)} pictures, {len(lacking)} without a mask"
         raise errors.DataError(
             f"{root / images}: {problem}{lacking and f', such as {lacking[0]}' or ''}; the mask of "
             f"a.jpg there is {root / masks / 'a'}{suffix}.png: add it, or set data.images, "
-            "data.masks and data.suffix to the names that they have"
+            "data.masks and data.suffix to the names that they have, or list the pairs in "
+            "data.table=pairs.csv"
         )
     return {name: masks_by_stem[stem + suffix] for stem, name in pictures.items()}
 

@@ -72,8 +72,8 @@ def test_nul_bytes_are_refused_by_line(file, content, line):
     table = file(content)
     for said in (refused(table), refused_to_predict(table)):
         assert said == (
-            f"table.csv, line {line}: is not UTF-8 (byte 0x00); set data.encoding, such as cp1252 "
-            "or utf-16; zeros are of a file that was not written whole"
+            f"table.csv, line {line}: is not UTF-8 (byte 0x00); set data.encoding, such as cp1252, "
+            "cp1250, cp1251 or utf-16; zeros are of a file that was not written whole"
         )
 
 
@@ -266,7 +266,10 @@ def with_line(number, line, table=HOUSES):
         ("area,rooms,price\n", "table.csv: has a header and no rows"),
         ("area,rooms,area,price\n1,2,3,4\n",
          "table.csv, line 1: the header has the name 'area' twice; give each column a name of "
-         "its own"),
+         "its own: cat table.csv | tail -n +2 > table2.csv, which is read with "
+         """'data.header=["area.1", "rooms", "area.3", "price"]'"""),
+        (",area,,price\n1,2,3,4\n", "table.csv: column 3 has no name, and columns beside it have; "
+         "give each one, or list those to use in data.features=[...]"),
         ("price\n1\n2\n", "table.csv: has no column beside price; there is nothing to learn from"),
         ("area,prize\n1,2\n",
          "table.csv: has no column 'price'; did you mean 'prize'?; its columns are: area, prize"),
@@ -288,7 +291,7 @@ def test_a_non_finite_regression_target_is_named_by_its_place(file):
 def test_what_is_not_utf_8_is_reported(file):
     result = refused(file(HOUSES.encode().replace(b"rooms", b"r\xf6oms")))
     assert result.startswith(
-        "table.csv, line 1: is not UTF-8 (byte 0xf6); set data.encoding, such as cp1252 or "
+        "table.csv, line 1: is not UTF-8 (byte 0xf6); set data.encoding, such as cp1252, "
     )
 
 

@@ -582,3 +582,34 @@ def test_the_printed_line_makes_a_table_that_is_read(tmp_path, monkeypatch):
     (tmp_path / "g" / "_delta_log").mkdir()
     assert refusal(Path("g")).startswith("g: is a table of Delta; write the table as CSV")
     assert refusal(tmp_path).startswith(f"{tmp_path}: is a folder of parquet files")
+
+
+@pytest.mark.parametrize("suffix, module", [("gz", gzip), ("bz2", bz2), ("xz", lzma)])
+def test_remedies_of_a_packed_table_work_one_after_the_other(tmp_path, suffix, module):
+    rows = "".join(f"{row},{row + 1},{row % 2}\n" for row in range(40))
+    path = tmp_path / f"t.csv.{suffix}"
+    path.write_bytes(module.compress(f"Clay,,\nN,N,y\n{rows}".encode()))
+    command = refusal(path).partition("above: ")[2]
+    subprocess.run(command, shell=True, cwd=tmp_path, check=True)
+    remedy = refusal(tmp_path / "table.csv").partition("its own: ")[2]
+    command, _, option = remedy.partition(", which is read with ")
+    subprocess.run(command, shell=True, cwd=tmp_path, check=True)
+    splits = load(tmp_path / "table2.csv", "y", header=json.loads(option.strip("'").split("=")[1]))
+    assert splits.facts["columns"] == ["N.1", "N.2"]
+    assert sorted(all_inputs(splits)[:, 1].tolist()) == [*map(float, range(1, 41))]
+
+
+def test_bytes_below_a_plain_title_lead_to_the_encoding(tmp_path):
+    path = tmp_path / "t.csv"
+    rows = "".join(f"{row},{row % 2}\n" for row in range(40))
+    path.write_text(f"Sales,\nČíslo,y\n{rows}", encoding="cp1250")
+    said = f"{path}, line 2: is not UTF-8 (byte 0xc8); set data.encoding, such as cp1252, "
+    assert refusal(path).startswith(said)
+
+
+def test_numbers_with_signs_lead_to_the_command_that_removes_them(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + "".join(f"{row}%,{row % 2}\n" for row in range(40)))
+    assert "remove the signs, as sed 's/[%$£€]//g' does" in refusal(path)
+    path.write_text(path.read_text().replace("%", "").replace("7,", "many,"))
+    assert "remove the signs" not in refusal(path)

@@ -129,7 +129,8 @@ def test_text_becomes_an_input_for_each_category_and_dates_become_days(file, cap
     with caplog.at_level(logging.INFO, "andiron"):
         splits = load(path, missing="median")
     assert caplog.messages == [
-        f"{path}: columns read as categories: town", f"{path}: columns read as dates: sold"
+        f"{path}: columns read as categories: town (4 texts)",
+        f"{path}: columns read as dates: sold",
     ]  # fmt: skip
     assert splits.facts["columns"] == ["area", "rooms", "town", "sold"]
     assert splits.facts["encoding"]["columns"][2]["categories"] == tuple(sorted(TOWNS))
@@ -218,9 +219,19 @@ def test_too_many_categories_are_refused_with_what_to_do(file):
     path = file(text_of(names, ["name", "x", "price"]))
     assert refused(path).endswith(
         "different texts in the training rows, and one_hot takes at most 200; leave it out with "
-        "data.exclude=[name], or embed the columns of text with data.categories=codes"
+        """'data.exclude=["name"]', or embed columns of text with data.categories=codes"""
     )
     assert load(path, categories="codes").facts["category_counts"][0] > 200
+
+
+def test_texts_that_few_rows_share_are_named_with_the_option_that_leaves_them_out(file, caplog):
+    rows = [[f"n{row}", f"note {row % 60}", str(row % 40), str(row)] for row in range(119)]
+    path = file(text_of(rows, ["id", "note", "kind", "price"]))
+    load(path, exclude=["id"], categories=["kind"])
+    assert """leave them out with 'data.exclude=["id", "note"]'""" in caplog.text
+    caplog.clear()
+    load(path, exclude=["id", "note"], categories=["kind"])
+    assert "few rows share" not in caplog.text
 
 
 def test_a_column_without_any_value_is_refused(file):

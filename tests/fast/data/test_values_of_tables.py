@@ -193,6 +193,14 @@ def test_a_column_of_dates_is_named_with_the_option(tmp_path, caplog, date_forma
     assert "looks like dates" not in caplog.text
 
 
+def test_names_of_months_in_another_language_are_taken_for_dates(tmp_path, caplog):
+    texts = ["12. března 2023", "1 août 2021"]
+    rows = [f"{texts[row % 2]},{row % 2}" for row in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,y", *rows]) + "\n")
+    load(tmp_path / "t.csv")
+    assert "looks like dates" in caplog.text and "names of months are English" in caplog.text
+
+
 @pytest.mark.parametrize("texts", [
     ["May", "June", "July"], ["Jan Smith", "Marc Decker"], ["10-20", "20-30"], ["3 of 4", "1 of 4"],
     ["v1.2.3", "v1.2.4"], ["Mayor", "Marshal"],

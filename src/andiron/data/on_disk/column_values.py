@@ -28,7 +28,8 @@ LIKE_NUMBER = re.compile(
 )
 LIKE_DATE = re.compile(
     r".*\b\d{1,4}[./ -]\d{1,2}[./ -]\d{2,4}\b.*"
-    r"|(?=.*\d).*\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec).*", re.I
+    r"|(?=.*\d).*\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec).*"
+    r"|\d{1,2}\.?\s+[^\W\d_]{3,}\.?\s+(19|20)\d\d", re.I
 )
 SEPARATORS = {".": r"\.", ",": ",", " ": r"\s", "'": "['\u2019]"}  # as patterns
 EPOCH = 719_162  # days from 0001-01-01, the first of Python, to 1970-01-01

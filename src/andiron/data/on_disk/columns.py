@@ -3,6 +3,8 @@
 A reader of another file format makes `Columns` and passes them to `table_splits.of_columns`.
 """
 
+import json
+import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -57,6 +59,11 @@ class Reading:
 
 
 PLAIN = Reading()
+
+
+def argument(option: str, names: Iterable[str]) -> str:
+    """The argument to type in a shell for names in an option of the data set."""
+    return shlex.quote(f"data.{option}={json.dumps([*names], ensure_ascii=False)}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ import polars
 
 from andiron import errors
 from andiron.data.on_disk.category_names import parsed
-from andiron.data.on_disk.columns import Request
+from andiron.data.on_disk.columns import argument, Request
 from andiron.data.on_disk.table_files import File, Table, chosen, in_groups
 from andiron.plain import readable
 
@@ -29,6 +29,7 @@ FEWEST_WAVELENGTHS = 8  # in the header of a spectrum, such as 400.5
 CHUNK_BYTES = 2**24  # read at a time
 DELIMITERS = (",", ";", "\t", "|", " ")
 MOST_TITLE_LINES = 10  # with the header
+UNPACK = {".gz": "gzip -dc", ".bz2": "bzip2 -dc", ".xz": "xz -dc"}
 NO_TEXT = re.compile("[\0\udc80-\udcff]")  # NUL, or a byte that is not UTF-8
 
 
@@ -48,7 +49,8 @@ def rows(path: Path, file: File, delimiter: str) -> Iterator[tuple[int, list[str
                 byte = f"byte 0x{ord(odd[0]) % 256:02x}"
                 raise errors.DataError(
                     f"{path}, line {reader.line_num}: is not UTF-8 ({byte}); set data.encoding, "
-                    "such as cp1252 or utf-16; zeros are of a file that was not written whole"
+                    "such as cp1252, cp1250, cp1251 or utf-16; zeros are of a file that was not "
+                    "written whole"
                 )
             line = reader.line_num
             if row:
@@ -80,11 +82,15 @@ def table(path: Path, file: File, request: Request) -> Table:
         )
     features = chosen(path, request, names, ())
     places = {name: names.index(name) for name in request.columns(features)}
-    for name in places:
-        if names.count(name) > 1:
-            what = f"the header has the name {name!r} twice"
-            raise errors.DataError(f"{path}, line 1: {what}; give each column a name of its own")
     begin, width = int(not header), len(names)
+    if repeated := {name for name in names if name in places and names.count(name) > 1}:
+        apart = [f"{name}.{at}" if name in repeated else name for at, name in enumerate(names, 1)]
+        raise errors.DataError(
+            f"{path}, line 1: the header has the name {' and '.join(map(repr, sorted(repeated)))} "
+            "twice; give each column a name of its own: "
+            f"{_cut(path, 1 + begin, request.reading.encoding or stored)}, which is read with "
+            f"{argument('header', apart)}"
+        )
     with suppress(UnicodeDecodeError, polars.exceptions.PolarsError):  # too many values in a line
         if lines := range(begin + 1, 1 + _number_of_lines(file, delimiter, width)):
             file.seek(0)
@@ -163,15 +169,19 @@ def _delimiter(
 ) -> tuple[str, list[str]]:
     """The delimiter that gives the names `wanted`, or most names, and the first row.
 
-    Raises: DataError naming the line with these names if it is a later one, as below a title.
+    Raises: DataError naming the line with these names if it is a later one, as below a title, or
+    one that is not UTF-8.
     """
     first, named = dict.fromkeys(DELIMITERS, list[str]()), set[int]()
     for delimiter in DELIMITERS:
-        with suppress(errors.DataError):  # quotes are misplaced by another delimiter
+        try:
             for line, row in itertools.islice(rows(path, file, delimiter), MOST_TITLE_LINES):
                 first[delimiter] = first[delimiter] or row
                 if wanted <= {*row} and {*map(parsed, row)} == {None}:  # no numbers: names
                     named.add(line)
+        except errors.DataError as error:
+            if not isinstance(error.__cause__, csv_format.Error):  # quotes, of another delimiter
+                raise
 
     def fit(delimiter: str) -> tuple[bool, bool, int]:
         names = first[delimiter]
@@ -186,7 +196,7 @@ def _delimiter(
         line = max(named)
         raise errors.DataError(
             f"{path}, line {line}: has the names of the columns, which should be in line 1; leave "
-            f"out the lines above: {_cut(path, line, encoding)} > table.csv"
+            f"out the lines above: {_cut(path, line, encoding)}"
         )
     return best, first[best]
 
@@ -201,10 +211,10 @@ def _look_like_data(names: Sequence[str]) -> bool:
 
 
 def _cut(path: Path, line: int, encoding: str) -> str:
-    """The command that prints the lines of a file from this one on, in its encoding."""
-    source = shlex.quote(str(path))
-    if "\n".encode(encoding) == b"\n":
-        return f"tail -n +{line} {source}"
-    name = re.sub("-([bl]e)$", r"\1", encoding, flags=re.IGNORECASE)  # as iconv has it
-    read, written = f"iconv -f {name} -t utf-8", f"iconv -f utf-8 -t {name}"
-    return f"{read} {source} | tail -n +{line} | {written}"  # tail would cut a character
+    """The command that writes the lines of a file from this one on, in its encoding."""
+    source, cut = shlex.quote(str(path)), f"tail -n +{line}"
+    if "\n".encode(encoding) != b"\n":  # tail would cut a character
+        name = re.sub("-([bl]e)$", r"\1", encoding, flags=re.IGNORECASE)  # as iconv has it
+        cut = f"iconv -f {name} -t utf-8 | {cut} | iconv -f utf-8 -t {name}"
+    table = "table.csv" if path.name != "table.csv" else "table2.csv"
+    return f"{UNPACK.get(path.suffix.lower(), 'cat')} {source} | {cut} > {table}"

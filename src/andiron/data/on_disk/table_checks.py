@@ -1,10 +1,8 @@
 """Checks the rows of a table as they were read: columns of the valid rows, or the bad rows."""
 
 import itertools
-import json
 import logging
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -14,10 +12,11 @@ import polars
 
 from andiron import errors
 from andiron.data.on_disk import column_values
-from andiron.data.on_disk.columns import Columns, Kind, Request
+from andiron.data.on_disk.columns import argument, Columns, Kind, Request
 from andiron.data.on_disk.table_files import Table
 
 MOST_SHOWN = 5  # bad rows
+FEW_TEXTS = 50  # of a column
 MOST_LOOKED_AT = 1000  # texts of a column, to see dates
 COMMA = (
     """set "data.decimal=','" if 1,5 is a fraction, with "data.thousands='.'" for 1.234,5, or """
@@ -121,19 +120,37 @@ def _report_kinds(
             f"data.date_format={date_format}: no column of {source} has such dates; correct it "
             "(31.12.2024 is %d.%m.%Y), or leave it out"
         )
-    for kind, what in (("text", "categories"), ("date", "dates")):
-        if names := [name for name in kinds if kinds[name] == kind]:
+    texts = {name: values[name].drop_nulls().n_unique()
+             for name in kinds if kinds[name] == "text"}  # fmt: skip
+    dates = [name for name in kinds if kinds[name] == "date"]
+    counted = [f"{name} ({number} texts)" for name, number in texts.items()]
+    for what, names in (("categories", counted), ("dates", dates)):
+        if names:
             log.info("%s: columns read as %s: %s", source, what, ", ".join(names))
-    for name in kinds.keys() - request.reading.kinds.keys():
-        if kinds[name] != "text":
-            continue
+    _warn_of_texts(source, texts, values, request)
+
+
+def _warn_of_texts(
+    source: str, texts: Mapping[str, int], values: Mapping[str, polars.Series], request: Request
+) -> None:
+    """Names columns of texts that look like dates, and columns in which few rows share a text."""
+    for name in texts.keys() - request.reading.kinds.keys():
         some = values[name].drop_nulls().head(MOST_LOOKED_AT)
         dates = [*filter(column_values.LIKE_DATE.fullmatch, some)]
         if 2 * len(dates) > len(some):  # a sum may stand below them
             log.warning(
                 "%s: column %r looks like dates, and is read as categories; set data.date_format, "
-                "such as '%%d.%%m.%%Y' or '%%b %%d %%Y'", source, name,
+                "such as '%%d.%%m.%%Y' or '%%b %%d %%Y' (names of months are English)",
+                source, name,
             )  # fmt: skip
+    own = [name for name, number in texts.items() if name not in request.reading.kinds
+           and number > FEW_TEXTS and 2 * number > len(values[name])]  # fmt: skip
+    if own and request.targets and request.features is None:
+        log.warning(
+            "%s: few rows share a text in %s; such texts tell little of new rows, and each is an "
+            "input unless data.categories=codes embeds them; leave them out with %s",
+            source, ", ".join(map(repr, own)), argument("exclude", [*request.exclude, *own]),
+        )  # fmt: skip
 
 
 def _refusal(
@@ -170,6 +187,8 @@ def _remedy(bad: polars.DataFrame, request: Request, number_valid: int) -> str:
     reading = request.reading
     if "," not in (reading.decimal, reading.thousands) and bad["text"].str.contains(r"\d,\d").any():
         remedies.append(COMMA)
+    if bad["text"].str.contains(r"\d\s?[%‰]|[$£€]").any():
+        remedies.append("remove the signs, as sed 's/[%$£€]//g' does")
     if reading.thousands is None and bad["text"].str.contains(SPACED).any():
         remedies.append("""set "data.thousands=' '" if 1 234 is over a thousand""")
     is_feature, is_gap = ~bad["column"].is_in(request.required), bad["is_missing"]
@@ -179,17 +198,12 @@ def _remedy(bad: polars.DataFrame, request: Request, number_valid: int) -> str:
     is_repeated = misread["text"].is_duplicated()
     words = misread["text"].filter(is_repeated).unique(maintain_order=True)
     if len(features) and request.features is None:
-        remedies.append(f"leave out columns ({_argument('exclude', request.exclude, features)})")
+        remedies.append(f"leave out columns ({argument('exclude', [*request.exclude, *features])})")
     if is_gap.any():
         remedies.append("set data.missing=median or data.missing=drop")
     if len(wrong):
-        remedies.append(f"read text ({_argument('categories', reading.kinds, wrong)})")
+        remedies.append(f"read text ({argument('categories', [*reading.kinds, *wrong])})")
     if len(words) and len(misread) < number_valid and not words.str.contains(r"\d").any():
-        known = map(str, reading.missing_values or ())
-        remedies.append(f"take such texts as missing ({_argument('missing_values', known, words)})")
+        gaps = [*map(str, reading.missing_values or ()), *words]
+        remedies.append(f"take such texts as missing ({argument('missing_values', gaps)})")
     return ", or ".join(remedies)
-
-
-def _argument(option: str, given: Iterable[str], more: Iterable[str]) -> str:
-    names = json.dumps([*given, *more], ensure_ascii=False)
-    return shlex.quote(f"data.{option}={names}")

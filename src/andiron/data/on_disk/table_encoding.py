@@ -27,7 +27,7 @@ from torch import Tensor
 from andiron import errors
 from andiron.data.on_disk.category_names import distinct, places
 from andiron.data.on_disk.columns import (
-    Categories, Columns, Decimal, Kind, Missing, Reading, Thousands,
+    argument, Categories, Columns, Decimal, Kind, Missing, Reading, Thousands,
 )  # fmt: skip
 from andiron.data.splitting import standardisation
 from andiron.plain import readable
@@ -267,7 +267,7 @@ def _fitted_column(
         raise errors.DataError(
             f"{table.source}: column {name!r} has {len(names)} different texts in the "
             f"training rows, and one_hot takes at most {MOST_ONE_HOT}; leave it out with "
-            f"data.exclude=[{name}], or embed the columns of text with data.categories=codes"
+            f"{argument('exclude', [name])}, or embed columns of text with data.categories=codes"
         )
     return ColumnEncoding(name, encoded, categories=names)
 
