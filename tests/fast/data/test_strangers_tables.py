@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import polars
 import pytest
+import safetensors.numpy
 import torch
 from strangers_tables import AMERICAN, AMERICAN_OPTIONS, CITIES, GERMAN, GERMAN_OPTIONS
 
@@ -566,7 +567,8 @@ def test_the_printed_line_makes_a_table_that_is_read(tmp_path, monkeypatch):
     frame.write_ndjson("c.jsonl")
     frame.write_avro("d.avro")
     np.save("e.npy", frame.to_numpy())
-    np.savez("f.npz", inputs=np.zeros((40, 2)), targets=np.arange(40) % 2)
+    inputs = np.asfortranarray(np.arange(80.0).reshape(40, 2))  # safetensors writes it as it lies
+    np.savez("f.npz", inputs=inputs, targets=np.arange(40) % 2)
     Path("g").mkdir()
     for part in range(2):
         frame[part * 20 : part * 20 + 20].write_parquet(f"g/part-{part}.parquet")
@@ -575,6 +577,7 @@ def test_the_printed_line_makes_a_table_that_is_read(tmp_path, monkeypatch):
         exec(code, {})
         stem = Path(name).stem
         if name == "f.npz":
+            assert np.array_equal(safetensors.numpy.load_file("f.safetensors")["inputs"], inputs)
             assert len(data.safetensors(path="f.safetensors", valid=0.2, split_seed=0).train)
         else:
             target = "column_1" if name == "e.npy" else "y"

@@ -50,7 +50,7 @@ BY_SUFFIX = {
     ".npy": "an array of NumPy; {numpy}polars.DataFrame(numpy.load{load}).write_parquet"
     "('{stem}.parquet')\"",
     ".npz": "a file of arrays, which data=safetensors reads once written; {numpy}safe.save_file"
-    "(dict(numpy.load{load}), '{stem}.safetensors')\"",
+    "(dict((k, a.copy()) for k, a in numpy.load{load}.items()), '{stem}.safetensors')\"",
     ".zip": "an archive; unpack it: unzip {shell}",
     ".duckdb": "a database; {elsewhere}",
     ".pkl": "a pickle; {elsewhere}",
