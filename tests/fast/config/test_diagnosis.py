@@ -48,6 +48,8 @@ def problems(*overrides):
     ("bacth_size=3", "bacth_size: no such option; did you mean 'batch_size'?"),
     ("optimizer.lr=1", "optimizer.lr: no such option; did you mean 'lr'?"),
     ("data.batch_size=8", "data.batch_size: no such option; did you mean 'batch_size'?"),
+    ("+experiment=digits", "Multiple values for experiment. To override a value use 'override "
+     "experiment: digits'; on the command line without a plus before it"),
     ("learning_rate=1", "learning_rate: no such option; did you mean 'lr'?"),
     ("ckpt_path=x", "ckpt_path: no such option; did you mean 'resume'?"),
     ("trainer.max_epochs=3", "trainer.max_epochs: no such option; did you mean 'num_epochs'?"),

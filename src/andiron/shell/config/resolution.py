@@ -106,6 +106,8 @@ def message(error: Exception) -> str:
         group, place = unchosen[1], reason[: unchosen.start()]
         near = errors.nearest(misplaced.current_name(group), schema.resume_policy())
         return f"{place}{group}: no such group{near}{OWN_GROUPS}"
+    if "Multiple values for" in reason:
+        return f"{reason}; on the command line without a plus before it"
     if "Did you mean to override" in reason:
         return reason + GLOBAL
     return reason + REMOVES if "Cannot merge" in reason else reason
