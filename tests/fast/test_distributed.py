@@ -17,6 +17,7 @@ from andiron.interrupter import Interrupter
 from andiron.metrics import Accuracy, AUROC, Loss, Tally
 from andiron.optim.divided import early_exchange
 from andiron.optim.divided.early_exchange import EarlyExchange
+from andiron.optim.foreign.torch_optimizer import adapted
 from andiron.optim.gradient_mean import SlicedMean
 from andiron.outputs import ClassificationOutput
 from andiron.plain import fast_paths
@@ -448,3 +449,12 @@ def test_options_that_do_not_hold_for_the_processes_are_named(options, size, pro
     config = composed(CONF, options)
     actual, *more = [*division.option_problems(config, World(0, size, config.slices))] or [None]
     assert not more and (actual is None if problem is None else actual.startswith(problem))
+
+
+@pytest.mark.parametrize("kind", [nn.Embedding, nn.EmbeddingBag])
+def test_processes_refuse_an_embedding_that_rescales_its_rows(kind):
+    model = nn.ModuleDict({"free": kind(9, 2), "bound": kind(9, 2, max_norm=1.0)})
+    optimizer, _ = adapted(torch.optim.SGD(model.parameters(), 0.1), None, model)
+    problems = [*division.problems(model, optimizer, World(0, 2))]
+    assert [line.split(" has ")[0] for line in problems] == ["model: bound"]
+    assert not [*division.problems(model, optimizer, World(slices=2))]  # one copy has all rows

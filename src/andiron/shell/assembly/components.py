@@ -143,7 +143,7 @@ def _built(
     schedule = targets.build_schedule("scheduler", config.scheduler, **lengths)
     targets.check_rate("scheduler", config.scheduler, schedule)
     optimizer = grouped_optimizer.build(config, model, schedule, **lengths)
-    if problems := division.problems(optimizer, world):
+    if problems := [*division.problems(model, optimizer, world)]:
         raise errors.ConfigError(problems)
     return Components(
         splits, train, valid, test, device, model, optimizer, schedule, **lengths,

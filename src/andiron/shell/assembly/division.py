@@ -18,6 +18,7 @@ BY_BATCH = (
     nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d,
     nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d,
 )  # fmt: skip
+EMBEDDINGS = nn.Embedding | nn.EmbeddingBag
 SHARDED = "sharded.fully_sharded"
 log = logging.getLogger("andiron")
 
@@ -83,14 +84,20 @@ def synchronised(model: nn.Module, train: DataLoader, world: World) -> nn.Module
     return converted
 
 
-def problems(optimizer: GroupedOptimizer, world: World) -> list[str]:
+def problems(model: nn.Module, optimizer: GroupedOptimizer, world: World) -> Iterator[str]:
     """A line for each component that cannot be divided."""
-    return [
-        f"optimizer: {owner.name} takes sparse gradients, which are not added up over slices or "
-        "processes; choose another, or start one process without slices"
-        for owner in optimizer.optimizers
-        if world.is_divided and owner.takes_sparse_gradients
-    ]
+    for owner in optimizer.optimizers:
+        if world.is_divided and owner.takes_sparse_gradients:
+            yield (
+                f"optimizer: {owner.name} takes sparse gradients, which are not added up over "
+                "slices or processes; choose another, or start one process without slices"
+            )
+    for name, module in model.named_modules():
+        if world.size > 1 and isinstance(module, EMBEDDINGS) and module.max_norm is not None:
+            yield (
+                f"model: {name} has max_norm, which rescales the rows that a process looks up in "
+                "its own copy alone; leave max_norm out, or start one process"
+            )
 
 
 def warn(model: nn.Module, world: World) -> None:
