@@ -120,7 +120,7 @@ def constructed(kind: Any, model: nn.Module, case: Case, options: dict[str, Any]
 
 def begin(update: int) -> None:
     """Some classes draw from the global generators."""
-    torch.manual_seed(update)
+    torch.default_generator.manual_seed(update)  # torch.manual_seed seeds those of devices too
     numpy.random.seed(update)
     random.seed(update)
 
