@@ -22,11 +22,11 @@ ROOT = Path(__file__).resolve().parents[3]
 EVERYWHERE = ("0", "1", "mid", "edge", "validation", "epoch", "end", "test")
 SMALL = ("data=partial", "num_epochs=2", "batch_size=20", "log_every=4", "device=cpu")
 SETUPS = {
-    "adam": ("optimizer=adam",),
-    "dropout and augmentation": ("model=convnet", "model.hidden=32", "augmentation=[crop,shift]"),
+    "dropout, augmentation and an average": (
+        "model=convnet", "model.hidden=32", "augmentation=[crop,shift]", "averages=ema",
+    ),
     "two optimizers and a short last group": ("param_groups=muon", "model.hidden=[32,32]",
                                               "grads_accumulation=4", "batch_size=10"),
-    "average": ("averages=ema", "model.hidden=[32]"),
     "plateau": ("scheduler=plateau", "scheduler.patience=0", "scheduler.threshold=0.5",
                 "num_epochs=3", "model.hidden=[32]"),
     "fp16": ("precision=fp16", "model._target_=parts.Loud", "batch_size=10"),

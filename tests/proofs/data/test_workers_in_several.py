@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-STARTS = 60
+STARTS = 30  # of two workers, in two processes
 SCRIPT = f"""
 import torch
 from torch import distributed
