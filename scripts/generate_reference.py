@@ -396,9 +396,12 @@ def _sentence(field: dataclasses.Field[Any]) -> str:
 
 def _rules() -> str:
     kinds = typing.get_type_hints(ParamGroup, include_extras=True)
-    rows = [(f"`{name}`", in_words(json_schema(kind))) for name, kind in kinds.items()
-            if not name.startswith("_")]  # fmt: skip
-    return "A rule has:\n\n" + _table(("setting", "values"), rows)
+    words = {name: in_words(json_schema(kind)) for name, kind in kinds.items() if name[0] != "_"}
+    lines = [
+        _argument(name, text.removesuffix(" or null"), "", "") for name, text in words.items()
+    ]
+    about = "A rule has ([meanings](parameter_groups.md#a-group-of-your-own)):\n\n"
+    return about + "\n".join(lines) + "\n"
 
 
 def _choice(path: Path, shown: set[str]) -> str:
@@ -469,11 +472,6 @@ def _stated(node: dict[str, Any], name: str) -> str:
     """The default in a file; empty without one, and for a node."""
     is_value = name in node and "_target_" not in json.dumps(node[name])
     return as_yaml(node[name]) if is_value else ""
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    lines = [head, ("---",) * len(head), *rows]
-    return "".join(f"| {' | '.join(map(_cell, line))} |\n" for line in lines)
 
 
 def _cell(text: str) -> str:
