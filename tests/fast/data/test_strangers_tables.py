@@ -616,3 +616,20 @@ def test_numbers_with_signs_lead_to_the_command_that_removes_them(tmp_path):
     assert "remove the signs, as sed 's/[%$£€]//g' does" in refusal(path)
     path.write_text(path.read_text().replace("%", "").replace("7,", "many,"))
     assert "remove the signs" not in refusal(path)
+
+
+def test_points_that_may_divide_thousands_are_named_with_the_option(tmp_path, caplog):
+    path = tmp_path / "t.csv"
+    numbers = ["987", "12.345", "-", "1.001", "7"] * 8
+    rows = (f"{number};{row % 2}\n" for row, number in enumerate(numbers))
+    path.write_text("x;y\n" + "".join(rows))
+    given = {"missing_values": ["-"], "missing": "drop"}
+    load(path, "y", **given)
+    assert f"{path}: column 'x' has numbers as 1.234 and whole ones below 1000; set" in caplog.text
+    assert """set "data.thousands='.'" if 1.234 is over a thousand""" in refusal(path, decimal=",")
+    caplog.clear()
+    splits = load(path, "y", thousands=".", **given)
+    assert {*all_inputs(splits)[:, 0].tolist()} == {987.0, 12345.0, 1001.0, 7.0}
+    path.write_text("x;y\n" + "".join(f"{row / 8:.3f};{row % 2}\n" for row in range(40)))
+    load(path, "y")
+    assert "1.234" not in caplog.text

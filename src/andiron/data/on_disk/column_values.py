@@ -21,6 +21,7 @@ import polars
 from andiron.data.on_disk.category_names import days
 from andiron.data.on_disk.columns import Kind, Reading
 
+MOST_LOOKED_AT = 1000  # of a column
 SIGN = "(?:[%‰$¢£¥€₹₽₩]|EUR|USD|GBP|CHF)?"
 # such as 45 %, $9.50, 1.234,5 or inf; not >7 and 65+, which are classes
 LIKE_NUMBER = re.compile(
@@ -101,6 +102,17 @@ def _plain(written: polars.Series, reading: Reading) -> polars.Series:
         written = written.set(written.str.contains(".", literal=True), None)
         written = written.str.replace_all(",", ".", literal=True)
     return written
+
+
+def may_divide_thousands(values: polars.Series, reading: Reading) -> bool:
+    """Whether the points of a column of texts are all as in 1.234, beside numbers such as 987."""
+    if values.dtype != polars.String or reading.decimal == "," or reading.thousands is not None:
+        return False
+    some = values.head(MOST_LOOKED_AT)
+    written = some.filter(some.str.contains(r"\d"))
+    divided = written.str.contains(r"^[+-]?[1-9]\d{0,2}\.\d{3}$")
+    short = written.str.contains(r"^[+-]?\d{1,3}$")
+    return divided.any() and short.any() and (divided | short).all()
 
 
 def typed(

@@ -17,12 +17,11 @@ from andiron.data.on_disk.table_files import Table
 
 MOST_SHOWN = 5  # bad rows
 FEW_TEXTS = 50  # of a column
-MOST_LOOKED_AT = 1000  # texts of a column, to see dates
 COMMA = (
     """set "data.decimal=','" if 1,5 is a fraction, with "data.thousands='.'" for 1.234,5, or """
     """"data.thousands=','" if 1,234 is over a thousand"""
 )
-SPACED = r"^-?\d{1,3}\s\d{3}"  # thousands
+GROUPED = {" ": r"^-?\d{1,3}\s\d{3}", ".": r"^-?\d{1,3}\.\d{3}"}
 log = logging.getLogger("andiron")
 
 
@@ -33,7 +32,7 @@ def checked(source: str, table: Table, request: Request) -> Columns:
     has at most `max_bad_lines`.
     """
     size = len(table.lines)
-    kinds, values, kept_texts, odd = _typed(table, request)
+    kinds, values, kept_texts, odd = _typed(source, table, request)
     _report_kinds(source, kinds, values, request)
     dropped = odd.filter("is_dropped")["row"].unique()
     bad = odd.filter(~odd["row"].is_in(dropped.implode())).sort("row", maintain_order=True)
@@ -82,7 +81,7 @@ def _warn_of_sums(
         )  # fmt: skip
 
 
-def _typed(table: Table, request: Request) -> tuple[Any, ...]:
+def _typed(source: str, table: Table, request: Request) -> tuple[Any, ...]:
     """The kinds of the features, the values of columns, the further columns as text, and problems.
 
     Of a large file only the columns of one frame are in memory as they are stored.
@@ -97,6 +96,12 @@ def _typed(table: Table, request: Request) -> tuple[Any, ...]:
         if name in request.required or name in table.features:
             kind, known = column_values.typed(raw, request.kind_of(name), request.reading)
             values[name], odd = known, column_values.odd(raw, known, request.reading)
+            if request.targets and column_values.may_divide_thousands(raw, request.reading):
+                log.warning(
+                    "%s: column %r has numbers as 1.234 and whole ones below 1000; set "
+                    "data.thousands=. if the point divides thousands: it is read as a fraction",
+                    source, name,
+                )  # fmt: skip
             drops = request.missing != "refuse"
             if name not in request.required:
                 kinds[name], drops = kind, request.missing == "drop"
@@ -135,7 +140,7 @@ def _warn_of_texts(
 ) -> None:
     """Names columns of texts that look like dates, and columns in which few rows share a text."""
     for name in texts.keys() - request.reading.kinds.keys():
-        some = values[name].drop_nulls().head(MOST_LOOKED_AT)
+        some = values[name].drop_nulls().head(column_values.MOST_LOOKED_AT)
         dates = [*filter(column_values.LIKE_DATE.fullmatch, some)]
         if 2 * len(dates) > len(some):  # a sum may stand below them
             log.warning(
@@ -189,8 +194,9 @@ def _remedy(bad: polars.DataFrame, request: Request, number_valid: int) -> str:
         remedies.append(COMMA)
     if bad["text"].str.contains(r"\d\s?[%‰]|[$£€]").any():
         remedies.append("remove the signs, as sed 's/[%$£€]//g' does")
-    if reading.thousands is None and bad["text"].str.contains(SPACED).any():
-        remedies.append("""set "data.thousands=' '" if 1 234 is over a thousand""")
+    for mark, grouped in GROUPED.items():
+        if reading.thousands is None and bad["text"].str.contains(grouped).any():
+            remedies.append(f"""set "data.thousands='{mark}'" if 1{mark}234 is over a thousand""")
     is_feature, is_gap = ~bad["column"].is_in(request.required), bad["is_missing"]
     features = bad["column"].filter(is_feature).unique(maintain_order=True)
     misread = bad.filter(is_feature & ~is_gap)
