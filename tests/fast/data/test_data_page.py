@@ -15,7 +15,7 @@ def test_the_python_of_the_page_runs(tmp_path, monkeypatch):
     for block in BLOCKS:
         exec(compile(block, "docs/data.md", "exec"), names)
 
-    assert len(BLOCKS) == 8
+    assert len(BLOCKS) == 7
 
 
 def test_the_page_names_every_data_set_of_the_group():
