@@ -6,15 +6,18 @@ Sections: the tests marked `gpu`; steps a second and peak memory of five network
 PyTorch loops, in fp32, tf32 and bf16, compiled, and with `graph=true`, beside the bare step as a
 CUDA graph; how much of the copy to the device is hidden behind the step; how long a checkpoint
 holds the step up; whether a resumed run gives the same bits; an epoch of
-`experiment=cifar10_resnet` on made-up pictures. Every section has its own time limit: rows that
-would begin after it are left out and the table says so. A section that fails has its error in the
-table, and the exit code is 1. `--device cpu --tiny` runs the same code in small, as a test does.
-Needs the packages of `requirements.txt` alone, from a checkout; the marked tests need those of
-`requirements-dev.txt`. `--out` keeps the table in `table.md`, and the rows as they come and what
-was logged in `log.txt`. `--only graphs tests` is the battery of graphs.
+`experiment=cifar10_resnet` on made-up pictures. Every section has its own time limit, and all
+together seven minutes: rows that would begin after it are left out and the table says so. After
+eight minutes the process ends with the traceback of what it waits for. A section that fails has its
+error in the table, and the exit code is 1. `--device cpu --tiny` runs the same code in small, as a
+test does. Needs the packages of `requirements.txt` alone, from a checkout; the marked tests need
+those of `requirements-dev.txt`. `--out` keeps the table in `table.md`, as far as it goes, and the
+rows as they come, the output of the tests and what was logged in `log.txt`. `--only graphs tests`
+is the battery of graphs.
 """
 
 import argparse
+import faulthandler
 import importlib.util
 import itertools
 import json
@@ -47,7 +50,8 @@ from andiron.writers import JsonLinesWriter  # noqa: E402
 from andiron_lab.data.synthetic import synthetic  # noqa: E402
 from proofs import same_bits  # noqa: E402
 
-LR, ROUNDS = 1e-3, 3
+LR = 1e-3
+LAST_ROW, LAST_SECOND = 420, 478  # seconds after which no row begins, and the process ends
 HEADER = ("what", "Andiron", "bare", "ratio", "peak MiB", "note")
 Row = tuple[str, str, str, str, str, str]
 
@@ -65,6 +69,10 @@ class Place:
     device: torch.device
     tiny: bool
     folder: Path  # for what is written
+
+    @property
+    def rounds(self) -> int:
+        return 1 if self.tiny else 3
 
     def synchronize(self) -> None:
         if self.device.type == "cuda":
@@ -204,7 +212,9 @@ class Ours:
             .options(num_epochs=self.work.epochs, precision=self.precision, graph=self.graph)
             .build(self.model, Optimizer(torch.optim.Adam, self.model), LR)
         )  # fmt: skip
-        self.parts = learner.updater.train_step, learner.updater.end_by_graph
+        updater = learner.updater
+        parts = updater.train_step, updater.end_by_graph
+        self.parts = [part and part.recordings for part in parts]
 
         def train() -> None:
             with learner:
@@ -236,7 +246,7 @@ def compared(
         place.forget_peak()
         running = kind(work, network, precision, place)
         first[side] = place.seconds(running.prepared())
-        rates[side] = [steps / place.seconds(running.prepared()) for _ in range(ROUNDS)]
+        rates[side] = [steps / place.seconds(running.prepared()) for _ in range(place.rounds)]
         peaks[side] = place.peak()
         torch.compiler.reset()
         if isinstance(running, Graphed):
@@ -280,7 +290,7 @@ def graph(work: Work, place: Place) -> Row:
             captured.replay()
 
     steps = len(bare.targets) // work.batch_size
-    rate = statistics.median(steps / place.seconds(epoch) for _ in range(ROUNDS))
+    rate = statistics.median(steps / place.seconds(epoch) for _ in range(place.rounds))
     return row(name, "", f"{rate:.1f} steps/s", note="bare")
 
 
@@ -336,7 +346,7 @@ def overlap(place: Place) -> Row:
         "ahead": lambda: train(prefetch.batches([raw] * number, batcher, place.device)),
     }
     times: dict[str, list[float]] = {name: [] for name in sides}
-    for _ in range(ROUNDS + 1):
+    for _ in range(place.rounds + 1):
         for name, run in sides.items():
             times[name].append(place.seconds(run))
     median = {name: 1000 * statistics.median(result[1:]) / number for name, result in times.items()}
@@ -359,13 +369,13 @@ def checkpoint(place: Place, megabytes: int) -> Row:
     tensors = {f"{n}": torch.randn(2**18, device=place.device) for n in range(megabytes)}
     saver = FileCheckpointer(place.folder / f"checkpoints-{megabytes}", KeepLast(1))
     held = []
-    for number in range(1, ROUNDS + 2):
+    for number in range(1, place.rounds + 2):
         state = Checkpoint(tensors, {}, {"updates": number})
         held.append(place.seconds(lambda state=state, number=number: saver.save(number, state, {})))
         saver.wait()
     saver.close()
     path = place.folder / "state.pt"
-    bare = [place.seconds(lambda: torch.save(tensors, path)) for _ in range(ROUNDS)]
+    bare = [place.seconds(lambda: torch.save(tensors, path)) for _ in range(place.rounds)]
     path.unlink()
     ours, theirs = 1000 * statistics.median(held[1:]), 1000 * statistics.median(bare)
     note = f"the first one {1000 * held[0]:.1f} ms; bare is torch.save"
@@ -433,9 +443,16 @@ def tests(place: Place) -> Row:
     options = ("-q", "-m", "gpu", "-p", "no:cacheprovider", "-p", "no:benchmark")
     command = [sys.executable, "-m", "pytest", *options, *gpu_tests()]
     shown = {**os.environ, "ANDIRON_TEST_GPU": "1"}  # the other tests are for a CPU
-    done = subprocess.run(command, cwd=ROOT, env=shown, capture_output=True, text=True, timeout=200)
-    verdict = (done.stdout.strip().splitlines() or [done.stderr.strip()[-200:]])[-1]
-    if done.returncode:
+    with tempfile.TemporaryFile("w+") as said:
+        parts = {"cwd": ROOT, "env": shown, "stdout": said, "stderr": subprocess.STDOUT}
+        try:
+            code = subprocess.run(command, timeout=200, **parts).returncode
+        finally:
+            said.seek(0)
+            output = said.read()
+            logging.info("%s", output)
+    verdict = (output.strip().splitlines() or [""])[-1]
+    if code:
         raise RuntimeError(f"tests marked gpu: {verdict}")
     return row("tests marked gpu", verdict.strip("= "))
 
@@ -459,17 +476,18 @@ SECTIONS: dict[str, tuple[Section, float]] = {  # and after how many seconds no 
 }
 
 
-def rows(name: str, place: Place) -> Iterator[tuple[Row, bool]]:
+def rows(name: str, place: Place, seconds_left: float) -> Iterator[tuple[Row, bool]]:
     """The rows of a section, and whether each is as it should be."""
     section, limit = SECTIONS[name]
-    started = time.monotonic()
+    started, limit = time.monotonic(), min(limit, seconds_left)
     try:
         for number, measure in enumerate(section(place)):
-            if number and time.monotonic() - started > limit:
-                yield row(f"more of {name}", note=f"left out: {limit:.0f} s are over"), True
+            if (number or limit < 0) and time.monotonic() - started > limit:
+                yield row(f"more of {name}", note=f"left out: {max(limit, 0):.0f} s are over"), True
                 return
             yield measure(), True
     except Exception as error:  # noqa: BLE001 - the other sections are measured all the same
+        logging.exception("%s", name)
         words = " ".join(str(error).split())[:150]
         yield row(name, "FAILED", note=f"{type(error).__name__}: {words}"), False
 
@@ -491,22 +509,25 @@ def main() -> int:
         sys.exit("error: --device cuda: this machine has none; --device cpu --tiny runs the code")
     if device.type == "cpu":
         torch.set_num_threads(1)
-    started, table, is_sound = time.monotonic(), [], True
+    where = torch.cuda.get_device_name(device) if device.type == "cuda" else "the CPU"
+    started, table, is_sound, report = time.monotonic(), [], True, ""
+    log = open(arguments.out / "log.txt", "a") if arguments.out else sys.stderr  # noqa: SIM115
+    faulthandler.dump_traceback_later(LAST_SECOND, exit=True, file=log)
     with tempfile.TemporaryDirectory() as folder:
         place = Place(device, arguments.tiny, Path(folder))
         for name in arguments.only:
-            for line, is_right in rows(name, place):
+            for line, is_right in rows(name, place, LAST_ROW - (time.monotonic() - started)):
                 print(*line, sep="  ", file=sys.stderr, flush=True)
                 logging.info("%s", "  ".join(line))
                 table.append(line)
                 is_sound &= is_right
-    where = torch.cuda.get_device_name(device) if device.type == "cuda" else "the CPU"
-    seconds = time.monotonic() - started
-    heading = f"{where}, {rounds.machine(torch.get_num_threads())}; {seconds:.0f} s\n"
-    report = f"{heading}\n{rounds.table(HEADER, table)}"
+                seconds = time.monotonic() - started
+                heading = f"{where}, {rounds.machine(torch.get_num_threads())}; {seconds:.0f} s\n"
+                report = f"{heading}\n{rounds.table(HEADER, table)}"
+                if arguments.out:
+                    (arguments.out / "table.md").write_text(report + "\n", encoding="utf-8")
+    faulthandler.cancel_dump_traceback_later()
     print(report)
-    if arguments.out:
-        (arguments.out / "table.md").write_text(report + "\n", encoding="utf-8")
     return 0 if is_sound else 1
 
 

@@ -26,17 +26,30 @@ def test_every_section_of_the_battery_runs_on_a_cpu():
     ]  # fmt: skip
 
 
-def test_a_failed_section_shows_in_the_table_and_the_exit_code():
-    command = [sys.executable, "-c", FAILING]
+def test_a_failed_section_shows_in_the_table_the_log_and_the_exit_code(tmp_path):
+    options = ["--device", "cpu", "--tiny", "--out", str(tmp_path)]
+    command = [sys.executable, "-c", FAILING, *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
 
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "ValueError: no such luck" in done.stdout
-    assert "| MLP, fp32, CUDA graph" in done.stdout  # the section after it
+    table = (tmp_path / "table.md").read_text()
+    assert table.rstrip() == done.stdout.rstrip()
+    assert "ValueError: no such luck" in table
+    assert "| batch copied ahead" in table  # the section after it
+    assert "in failing" in (tmp_path / "log.txt").read_text()
 
 
-FAILING = """
-import sys
+def test_a_battery_that_hangs_ends_with_its_table_and_where_it_was(tmp_path):
+    command = [sys.executable, "-c", HANGING, "--device", "cpu", "--tiny", "--out", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "| batch copied ahead" in (tmp_path / "table.md").read_text()
+    assert "in hanging" in (tmp_path / "log.txt").read_text()
+
+
+START = """
+import sys, time
 sys.path.insert(0, "benchmarks")
 import gpu
 
@@ -44,7 +57,18 @@ def failing(place):
     raise ValueError("no such luck")
     yield
 
-gpu.SECTIONS = {"speed": (failing, 1), "graphs": gpu.SECTIONS["graphs"]}
-sys.argv = ["gpu.py", "--device", "cpu", "--tiny"]
+def hanging(place):
+    time.sleep(1000)
+    yield
+
+copying = gpu.SECTIONS["copying"]
+"""
+END = """
+sys.argv[0] = "gpu.py"
 sys.exit(gpu.main())
 """
+FAILING = START + 'gpu.SECTIONS = {"speed": (failing, 1), "copying": copying}' + END
+HANGING = START + """
+gpu.SECTIONS = {"copying": copying, "speed": (hanging, 1)}
+gpu.LAST_SECOND = 3
+""" + END

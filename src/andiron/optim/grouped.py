@@ -48,7 +48,7 @@ class GroupedOptimizer:
             what = "andiron.optim.Optimizer(torch.optim.Adam, model, names=[...])"
             raise TypeError(f"a group's optimizer is an {what}, or None")
         # those of each optimizer, in its order
-        self._owned = {
+        self.owned = {
             optimizer: sorted(
                 (group for group in self.groups.values() if group.optimizer is optimizer),
                 key=attrgetter("number"),
@@ -119,7 +119,7 @@ class GroupedOptimizer:
                 f"parameter {name!r} has a gradient but no owner; it was not trained when the "
                 "groups were made: give it to a group, or freeze it (requires_grad=False)"
             )
-        for optimizer, groups in self._owned.items():
+        for optimizer, groups in self.owned.items():
             stepped = [
                 group for group in groups
                 if group.name in rates and (updates is None or not (updates + 1) % group.every)
@@ -146,7 +146,7 @@ class GroupedOptimizer:
 
         Raises: ValueError if a peak is unknown.
         """
-        for optimizer, groups in self._owned.items():
+        for optimizer, groups in self.owned.items():
             if optimizer.held.needs_rate:
                 peaks = (peak_rate(group.schedule or schedule, num_updates) for group in groups)
                 optimizer.held.expect([peak * g.lr_scale for peak, g in zip(peaks, groups)])
