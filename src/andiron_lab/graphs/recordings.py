@@ -94,7 +94,7 @@ class Recordings:
         self._said.add(reason)
 
     def turn(self, key: Hashable, is_of: object) -> Recording:
-        """The recording of a key, for one turn more; another one if what it is of has changed."""
+        """The recording of a key, for one turn more; a new one if its dependencies have changed."""
         recording = self._recordings.get(key)
         if recording is None or recording.is_of != is_of:
             recording = self._recordings[key] = Recording(is_of, self._make)

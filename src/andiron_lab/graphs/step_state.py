@@ -78,7 +78,7 @@ def bits_of(value: Any) -> Hashable:
 
 def _digest(tensor: Tensor) -> Hashable:
     raw = tensor.detach().cpu().contiguous().flatten().view(torch.uint8)
-    return tensor.shape, tensor.dtype, hashlib.sha256(raw.numpy()).digest()
+    return tensor.shape, tensor.dtype, hashlib.sha256(raw.numpy().data).digest()
 
 
 def outputs_by_name(model: nn.Module, output: Any) -> dict[str, Hashable]:
