@@ -20,8 +20,8 @@ from pathlib import Path
 
 PROGRAM = "import sys; from andiron.shell.training import train; sys.exit(train.script())"
 SWEEP = (
-    "-m", "seed=1,2,3", "jobs=2", "num_epochs=3", "model.hidden=[32]", "batch_size=20",
-    "checkpoint.every=1", "device=cpu", "render=plain",
+    "-m", "seed=1,2,3", "jobs=2", "num_epochs=2", "model.hidden=[32]", "batch_size=20",
+    "checkpoint.every=5", "device=cpu", "render=plain",
 )  # fmt: skip
 MARK = "ANDIRON_SWEEP_KILLED"  # in the environment of every process of a trial
 # signals to the process of the sweep, one shortly after the other

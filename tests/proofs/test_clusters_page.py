@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8")
 SCRIPTS = dict(re.findall(r"^`(\w+\.sh)`.*?^```bash\n(.*?)^```", PAGE, flags=re.M | re.S))
 RUN = (
-    "model.hidden=[32]", "batch_size=20", "num_epochs=6", "log_every=1", "device=cpu",
+    "model.hidden=[32]", "batch_size=20", "num_epochs=5", "log_every=1", "device=cpu",
     "render=plain",
 )  # fmt: skip
 SECONDS_AT_MOST = 300
@@ -107,7 +107,7 @@ def cluster(tmp_path):
 
 
 def is_within_an_epoch(run):
-    return lambda: len(lines(run)) > 100
+    return lambda: len(lines(run)) > 20
 
 
 def number_of_starts(run):
@@ -163,7 +163,7 @@ def test_a_cancelled_job_is_saved_and_not_queued_again(cluster):
 def swept(one, launcher, *options):
     """The process of a sweep of two jobs that submitit starts."""
     path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, ROOT / "train.py", "-m", *RUN, "seed=1,2", "num_epochs=30"]
+    command = [sys.executable, ROOT / "train.py", "-m", *RUN, "seed=1,2", "num_epochs=20"]
     with (one.cwd / "output").open("wb") as output:
         return subprocess.Popen(
             [*command, "restart=requeued", "hydra.sweep.dir=sweep", *launcher, *options],
@@ -190,7 +190,7 @@ def test_a_job_of_submitit_is_saved_requeued_and_resumed(cluster):
     assert (number_of_starts(job), number_of_starts(job.with_name("1"))) == (2, 1)
     log = (job / "experiment.log").read_text()
     assert "interrupted: SIGUSR2" in log
-    trained(one.cwd, *RUN, "num_epochs=30", "seed=1", "hydra.run.dir=straight")
+    trained(one.cwd, *RUN, "num_epochs=20", "seed=1", "hydra.run.dir=straight")
     assert bit_comparison.compare(one.cwd / "straight", job) == []
 
 

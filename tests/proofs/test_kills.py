@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("preloaded_processes")
 
 SCRIPT = ROOT / "scripts" / "kill_test.py"
 LONG = (
-    "model.hidden=[32]", "batch_size=20", "num_epochs=16", "checkpoint.every=1", "log_every=10",
+    "model.hidden=[32]", "batch_size=20", "num_epochs=16", "checkpoint.every=1", "log_every=5",
     "device=cpu", "render=plain",
 )  # fmt: skip
 SHORT = (
@@ -113,7 +113,7 @@ def test_runs_killed_while_a_checkpoint_is_written_end_with_the_same_bits(tmp_pa
 @pytest.mark.slow
 def test_state_that_a_run_loses_is_reported_and_its_folder_kept(parts):
     command = [
-        sys.executable, SCRIPT, *SHORT, "num_epochs=60", "model._target_=parts.Forgetful", "--runs",
+        sys.executable, SCRIPT, *SHORT, "num_epochs=30", "model._target_=parts.Forgetful", "--runs",
         "1", "--seed", "1", "--at", "training", "--keep", "runs",
     ]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(parts)}
