@@ -61,7 +61,7 @@ KINDS: dict[str, Sequence[str]] = {
     "accumulation 3": (*MLP, "grads_accumulation=3"),
     "ema": (*MLP, "averages=ema", "scheduler=plateau"),
     "sam": (*MLP, "sam=0.05", "gradients=clip_norm"),
-    "fp16": (*CONVNET, "precision=fp16"),
+    "fp16": (*MLP, "precision=fp16"),
     "own mappings, workers": (
         "--config-dir", "{here}/conf", "experiment=own", "batch_size=25", "num_workers=2",
     ),

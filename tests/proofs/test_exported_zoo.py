@@ -28,8 +28,8 @@ CASES = {
     "vit_checkpointed": ("model=vit", "model.depth=2", "model.dim=32",
                          "activation_checkpointing=blocks"),
     "gpt": (*TEXT, "metrics=language", "model=gpt", "model.layers=2", "model.dropout=0.1"),
-    "resnet18": ("model=torchvision", "data.size=32"),
     "timm": ("model=timm", "model.name=test_resnet", "data.size=32"),
+    "resnet18": ("model=torchvision", "data.size=32"),
     "hf": ("model=hf", "model.name=vit", "model.auto=AutoModelForImageClassification",
            "model.config={hidden_size:16,intermediate_size:16,num_hidden_layers:2,"
            "num_attention_heads:2,image_size:8,patch_size:4,num_channels:1}"),

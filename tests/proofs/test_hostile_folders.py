@@ -12,8 +12,8 @@ from andiron import __main__
 
 ROOT = Path(__file__).resolve().parents[2]
 SLICES = {  # the step of each
-    "": 1201, "study:|sweep again:|replaced:|another tool": 87,
-    "link to a user's run": 1,
+    "": 2003, "study:|sweep again:|replaced:|another tool": 149,
+    "link to a user's run": 2,
 }  # fmt: skip
 
 

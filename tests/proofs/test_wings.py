@@ -51,12 +51,13 @@ def test_without_any_wing_every_module_is_imported_and_tests_of_whole_runs_pass(
         if not imports_wing(path, copy / "tests")
     ]
     assert len(names) > 250 and len(tests) > 10
+    every = 1 if "ANDIRON_ALL_WINGS" in os.environ else 3
 
     script = f"import sys, importlib; sys.path.insert(0, {str(copy / 'src')!r}); " + (
         "[importlib.import_module(name) for name in sys.argv[1:]]"
     )
     python(copy, "-c", script, *(name for name in names if not name.endswith("__main__")))
-    python(copy, "-m", "pytest", "-q", *tests)
+    python(copy, "-m", "pytest", "-q", *tests[::every])
 
 
 def copy_without(folders: list[str], tmp_path: Path) -> Path:

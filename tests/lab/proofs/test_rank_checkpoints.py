@@ -18,9 +18,9 @@ from andiron_lab.sharded import consolidate
 pytestmark = pytest.mark.usefixtures("preloaded_processes")
 ROOT = Path(__file__).resolve().parents[3]
 RUN = ("data=text", "data.path=text.txt", "data.context_length=16", "model=hf",
-       "model.auto=AutoModelForCausalLM", "batch_size=20", "num_epochs=10", "num_updates=12",
-       "checkpoint.every=4", "checkpoint.last=9", "slices=2", "optimizer=adamw", "device=cpu",
-       "render=plain", "log_every=4")  # fmt: skip
+       "model.auto=AutoModelForCausalLM", "task.sample_length=8", "batch_size=20",
+       "num_epochs=10", "num_updates=12", "checkpoint.every=4", "checkpoint.last=9", "slices=2",
+       "optimizer=adamw", "device=cpu", "render=plain", "log_every=4")  # fmt: skip
 RANK = "strategy=fsdp", "checkpoint.files=rank"
 WRITING = """
 import os, runpy, signal
