@@ -68,9 +68,9 @@ class Idle:
         """Does nothing."""
 
 
-def digits() -> tuple[Work, Sides]:
+def digits(epochs: int = 50) -> tuple[Work, Sides]:
     """Case a, a tiny step: everything around the arithmetic shows most."""
-    work = Work(data.digits(valid=0.1, split_seed=0), batch_size=32, lr=1e-3, epochs=50)
+    work = Work(data.digits(valid=0.1, split_seed=0), batch_size=32, lr=1e-3, epochs=epochs)
     return work, {
         "bare DataLoader loop": lambda: work.bare(bare.with_loader, bare.mlp()),
         "bare in-memory loop, fused optimizer": lambda: work.bare(bare.in_memory, bare.mlp()),

@@ -180,9 +180,8 @@ def test_a_signal_to_rank_1_at_its_start_stops_all(tmp_path):
     assert (ended.get("status"), ended.get("reason")) in (stopped, (None, None))
 
 
-@pytest.mark.parametrize("place", ["torch", "andiron.shell.training.experiment"])
-def test_ranks_end_with_a_torchrun_that_dies_as_they_start(tmp_path, place):
-    signal_at_import(tmp_path, place, 1, "os.getppid(), signal.SIGKILL")
+def test_ranks_end_with_a_torchrun_that_dies_as_they_start(tmp_path):
+    signal_at_import(tmp_path, "torch", 1, "os.getppid(), signal.SIGKILL")
     process = started("train.py", *RUN, "hydra.run.dir=run", processes=2, cwd=tmp_path)
     ranks = set()
     while process.poll() is None:
@@ -217,10 +216,9 @@ def status_after_a_signal(cwd, place, rank):
 def test_an_installed_package_is_started_by_its_name(tmp_path):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src")}
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    for started_by in ([sys.executable], [*launcher, "--nproc-per-node=2"]):
-        command = [*started_by, "-m", "andiron", *RUN, "num_epochs=1", "hydra.run.dir=run"]
-        subprocess.run([*command, "overwrite=true"], cwd=tmp_path, env=environment, check=True)
-        assert status(tmp_path / "run")["status"] == "done"
+    command = [*launcher, "--nproc-per-node=2", "-m", "andiron", *RUN, "num_epochs=1"]
+    subprocess.run([*command, "hydra.run.dir=run"], cwd=tmp_path, env=environment, check=True)
+    assert status(tmp_path / "run")["status"] == "done"
 
 
 @pytest.mark.usefixtures("fresh_processes")

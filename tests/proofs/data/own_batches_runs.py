@@ -13,10 +13,10 @@ from andiron.shell.training import train  # noqa: E402
 
 RUN = ("--config-dir", "conf", "batch_size=8", "num_epochs=2", "render=plain", "log_every=1",
        "device=cpu")  # fmt: skip
-LIBRARIES = ("andiron.wings.sweep.clean_process", "datasets",
-             "transformers.models.bert.modeling_bert")  # fmt: skip
+LIBRARIES = ("andiron.wings.sweep.clean_process",)
 if "ANDIRON_ALL_PROJECTS" in os.environ:
-    LIBRARIES += ("segmentation_models_pytorch", "timm", "torch_geometric", "torchvision",
+    LIBRARIES += ("datasets", "segmentation_models_pytorch", "timm", "torch_geometric",
+                  "torchvision", "transformers.models.bert.modeling_bert",
                   "transformers.models.gpt2.modeling_gpt2")  # fmt: skip
 
 

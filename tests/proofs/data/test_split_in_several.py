@@ -1,11 +1,9 @@
 """The samples of each part are the same for any number of workers and processes."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
+import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from train_processes import in_two, trained
+
 PARTS = '''
 import os
 import torch
@@ -38,29 +36,25 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def samples_seen(folder, seed, *options, processes=1):
-    """The samples that train and those held out, of a run whose sets have the order of `seed`."""
-    folder.mkdir()
-    (folder / "parts.py").write_text(PARTS)
-    paths = os.pathsep.join([str(ROOT / "src"), str(folder)])
-    variables = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": seed}
-    launch = ("-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}")
-    command = [sys.executable, *(launch if processes > 1 else ()), ROOT / "train.py"]
-    done = subprocess.run(
-        [*map(str, command), *OPTIONS, *options], cwd=folder, env=variables, timeout=400,
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+def samples_seen(folder):
+    """The samples that train and those held out, of the run in the folder."""
     return [
         {int(line) for file in folder.glob(f"{part}*.txt") for line in file.read_text().split()}
         for part in ("train", "held")
     ]
 
 
+@pytest.mark.usefixtures("preloaded_processes")
 def test_groups_are_in_the_same_parts_for_any_number_of_workers_and_processes(tmp_path):
-    train, held = samples_seen(tmp_path / "one", "1")
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "parts.py").write_text(PARTS)
+    trained(tmp_path / "one", *OPTIONS)
+    code, errors = in_two(tmp_path / "two", *OPTIONS, "num_workers=2", PYTHONHASHSEED="3")
+    assert code == 0, errors
+    train, held = samples_seen(tmp_path / "one")
     assert train | held == {*range(60)}
     assert not {index * index % 23 for index in train} & {index * index % 23 for index in held}
-    of_processes = samples_seen(tmp_path / "processes", "3", "num_workers=2", processes=2)
+    of_processes = samples_seen(tmp_path / "two")
     # whose first batch is compared with its samples, also in evaluation mode
     assert [of_processes[0], of_processes[1] - train] == [train, held]
