@@ -13,8 +13,9 @@ from andiron_lab.seeds import differ
 from andiron_lab.ask import bisect as ask_bisect, recheck, replay, samples
 from andiron.wings.runs import accept_changes, command as runs, plan
 from andiron_lab.ask import rerun
+from andiron_lab.records import import_state_dict
 from andiron.wings.screen import watch
-from andiron.wings.trained import evaluate, generate, import_state_dict, predict
+from andiron.wings.trained import evaluate, generate, predict
 from andiron.wings.trained.exports import export
 from proofs.attempt import CONF, jobs_forked_here
 from proofs.hostile_case import (

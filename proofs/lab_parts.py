@@ -14,6 +14,7 @@ PACKAGES = {
     "bisect": ASK, "bit_comparison": ASK, "recheck": ASK, "replay": ASK, "rerun": ASK,
     "samples": ASK, "differ": SEEDS, "ideas": SEEDS, "seeds": SEEDS, "find_lr": VIEWS,
     "layer_table": VIEWS, "verify_resume": "proofs.exact_resume",
+    "import_state_dict": "andiron_lab.records",
 }  # fmt: skip
 
 

@@ -14,8 +14,9 @@ from andiron.shell.config.quoting import quoted
 from andiron.shell.training import train
 from andiron.wings.runs import accept_changes, command as runs
 from andiron_lab.ask import rerun
+from andiron_lab.records import import_state_dict
 from andiron_lab.views import find_lr
-from andiron.wings.trained import import_state_dict, predict
+from andiron.wings.trained import predict
 from andiron.wings.trained.exports import export
 from proofs.attempt import CONF, jobs_forked_here
 from proofs.place_kinds import Ground

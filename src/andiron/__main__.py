@@ -19,7 +19,6 @@ COMMANDS = {  # module:function, each imported only when it is asked for
     "export": "andiron.wings.trained.exports.export:main",
     "accept-changes": "andiron.wings.runs.accept_changes:main",
     "runs": "andiron.wings.runs.command:main",
-    "import-state-dict": "andiron.wings.trained.import_state_dict:main",
     "new": "andiron.wings.runs.new_project:main",
 }
 PAGES = {"help": "list_commands", "--help": "main", "-h": "main", "version": "print_version"}
@@ -27,8 +26,8 @@ SIMILAR = 0.75  # of 1: `evalute`, but not `resume`, which is an option
 GUIDE = "andiron.shell.cli.guide"
 # where that is installed, or in a checkout
 OF_THE_LAB = (
-    "bisect", "consolidate", "differ", "find-lr", "recheck", "replay", "rerun", "samples",
-    "schema", "seeds", "tokenize", "try", "verify-resume",
+    "bisect", "consolidate", "differ", "find-lr", "import-state-dict", "recheck", "replay", "rerun",
+    "samples", "schema", "seeds", "tokenize", "try", "verify-resume",
 )  # fmt: skip
 
 

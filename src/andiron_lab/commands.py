@@ -10,6 +10,7 @@ COMMANDS = {
     "consolidate": "andiron_lab.sharded.consolidate:main",
     "differ": "andiron_lab.seeds.differ:main",
     "find-lr": "andiron_lab.views.find_lr:main",
+    "import-state-dict": "andiron_lab.records.import_state_dict:main",
     "recheck": "andiron_lab.ask.recheck:main",
     "replay": "andiron_lab.ask.replay:main",
     "rerun": "andiron_lab.ask.rerun:main",

@@ -6,8 +6,9 @@ from andiron.run_folder import RunFolder
 from andiron.shell.config import former_options, signatures
 from andiron.shell.config.composition import composed
 from andiron.shell.config.project import default_conf_dir
-from andiron.shell.run import hydra_overrides, run_record
+from andiron.shell.run import run_record
 from andiron_lab import former_names
+from andiron_lab.forks import recorded_overrides
 
 TARGETS = [*former_names.MOVED.values()]
 FUNCTIONS = [former_names.FUNCTIONS[1] + name
@@ -31,4 +32,4 @@ def test_a_resume_leaves_out_recorded_options_of_earlier_versions(tmp_path, opti
     run_record.begin(folder)
     content = f"- {option}=null\n- lr=0.1\n".encode()
     run_record.write(folder, {folder.hydra / "overrides.yaml": content})
-    assert hydra_overrides.recorded(folder, [default_conf_dir()]) == ["lr=0.1"]
+    assert recorded_overrides.recorded(folder, [default_conf_dir()]) == ["lr=0.1"]

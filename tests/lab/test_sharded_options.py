@@ -13,6 +13,7 @@ from andiron.optim import GroupedOptimizer, Optimizer
 from andiron.plain import wings
 from andiron.shell.assembly import components, division
 from andiron.shell.config.composition import composed
+from andiron.shell.run import lab_options
 from andiron_lab.sharded import fully_sharded
 
 WRONG_WITH_PARTS = {"adafactor", "kron", "lbfgs", "muon", "soap"}
@@ -106,7 +107,7 @@ def test_one_process_and_a_lab_that_is_missing_are_named(conf, monkeypatch):
     ]
     monkeypatch.setattr(wings, "optional", lambda name: None)
     with pytest.raises(errors.ConfigError, match="strategy=fsdp is in the package andiron_lab"):
-        division.shard(nn.Linear(1, 1), components.data(config), config, World(0, 2))
+        lab_options.module(components.SHARDED, "strategy=fsdp")
 
 
 def test_training_without_it_does_not_import_torch_distributed():

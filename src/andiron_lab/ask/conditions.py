@@ -23,11 +23,12 @@ from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers, command_line, process
 from andiron.shell.config import composition, diagnosis, project, quoting
 from andiron.shell.config.flags import ONE_RUN
-from andiron.shell.run import code_origin, hydra_overrides, resume_policy, run_record
-from andiron.shell.training.resume_arguments import Inherited
+from andiron.shell.run import code_origin, resume_policy, run_record
 from andiron_lab.ask import scratch
 from andiron_lab.ask.engine import Recorded
 from andiron_lab.ask.traced import Named, States, Trace
+from andiron_lab.forks import recorded_overrides
+from andiron_lab.forks.inherited import Inherited
 
 REQUEST, MADE = "request.json", "made.json"
 AT_LEAST = 8  # processes are started on any machine, beyond its cores if need be
@@ -57,7 +58,7 @@ class Side:
         conf_dir = project.default_conf_dir()
         before = asdict(run_record.config(folder, trusted))
         conf_dirs = diagnosis.all_dirs(conf_dir, [])
-        given = hydra_overrides.recorded(folder, conf_dirs, OF_A_PROJECT)
+        given = recorded_overrides.recorded(folder, conf_dirs, OF_A_PROJECT)
         check = Inherited(before, given, [*self.overrides], trusted)
         with scratch.folder() as made:
             arguments = [*check.overrides(), quoting.override("hydra.run.dir", made), ONE_RUN]

@@ -6,14 +6,22 @@ from typing import Any
 
 from omegaconf import DictConfig
 
+from andiron.options import Resume
 from andiron.shell.config import arguments as command_arguments, composition, diagnosis
-from andiron.shell.config import quoting, schema, trust
+from andiron.shell.config import leaves, quoting, schema, trust
 from andiron.shell.config.composition import Task
 from andiron.shell.config.flags import ONE_RUN
 from andiron.shell.config.schema import Train
-from andiron.shell.run import hydra_overrides, resume_policy
+from andiron.shell.run import resume_policy
+from andiron.shell.run.changed_options import without
 from andiron.shell.training import resume_arguments
-from andiron.shell.training.resume_arguments import Inherited
+from andiron_lab.forks import inherited, recorded_overrides
+from andiron_lab.forks.inherited import Inherited
+
+# what a resumed run never changes, a fork may: freely, or if allowed, as far as the state fits
+OF_A_FORK: dict[str, Resume] = {
+    "name": "free", "fork_from": "free", "model": "ask", "param_groups": "ask",
+}  # fmt: skip
 
 
 def run(task: Task, conf_dir: Path, arguments: list[str], values: dict[str, Any]) -> None:
@@ -25,18 +33,24 @@ def run(task: Task, conf_dir: Path, arguments: list[str], values: dict[str, Any]
 
     command_arguments.check(arguments)
     conf_dirs, parent = diagnosis.all_dirs(conf_dir, arguments), str(values["fork_from"])
-    given, flags = resume_arguments.divided(arguments)
+    given, flags = inherited.divided(arguments)
     trusted = trust.of_user(conf_dirs, resume_arguments.trusted_packages(values), arguments)
-    trusted, remedy = resume_arguments.with_config_dir(trusted, parent, conf_dirs)
+    trusted, remedy = inherited.with_config_dir(trusted, parent, conf_dirs)
     point = fork_point.named(parent, trusted)
     resume_arguments.check_mirror(point.parent, values)
-    recorded = hydra_overrides.recorded(point.folder, conf_dirs, remedy)
-    own = hydra_overrides.without(given, "fork_from")
+    recorded = recorded_overrides.recorded(point.folder, conf_dirs, remedy)
+    own = without(given, "fork_from")
     own.append(quoting.override("fork_from", point.text))
     check = Forked(Inherited(asdict(point.parent), recorded, own, trusted))
     one = [] if command_arguments.parsed(flags).multirun else [ONE_RUN]
     overrides = [*check.inherited.overrides(), *one, *flags]
     composition.run(task, conf_dir, overrides, check=check)
+
+
+def policy_of(path: leaves.Path) -> Resume:
+    """Whether a fork may change the option: its own record has what a resumed run asks for."""
+    policy = resume_policy.policy_of(path)
+    return OF_A_FORK.get(path[0], "free" if policy == "ask" else policy)
 
 
 @dataclass(frozen=True)
@@ -56,5 +70,7 @@ class Forked:
         instructions["trust"] = [*trusted.packages, *sorted(trusted.names)]
         config = replace(self.inherited(composed), **instructions).with_absolute_paths()
         changes = resume_policy.changes(self.inherited.config, asdict(config))
-        resume_policy.check(changes, config.resume_allow, is_fork=True)
+        resume_policy.check(
+            changes, config.resume_allow, policy_of=policy_of, noun="fork", verb="fork"
+        )
         return resume_arguments.checked_start(composed, lambda _: config)

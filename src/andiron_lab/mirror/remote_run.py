@@ -10,7 +10,7 @@ import logging
 import random
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import fsspec
 from andiron import errors
 from andiron.checkpoint import contents
 from andiron.disk import files
+from andiron.shell.config import quoting
 
 OWNER = "mirror.json"
 RECORD = "record"  # folder of a run's record, in that of a checkpoint
@@ -205,6 +206,20 @@ def check(option: str, address: str) -> None:
     if SECRET.search(address):
         why = f"has a password or a query; {CREDENTIALS}"
         raise errors.ConfigError([f"{option}={without_user(address)}: {why}"])
+
+
+def check_recorded(checkpoint: Mapping[str, Any] | None, given: Mapping[str, Any]) -> None:
+    """Refuses to send checkpoints to an address that only a run folder gives.
+
+    `checkpoint` is the recorded option, `given` are the options of the command line.
+    Raises: ConfigError.
+    """
+    option, mirror = "checkpoint.mirror", (checkpoint or {}).get("mirror")
+    if mirror not in (None, given.get("resume")) and option not in given:
+        raise errors.ConfigError([
+            f"{option}={mirror}: recorded in a run folder, which is not trusted with an address "
+            f"to send checkpoints to; give {quoting.typed(option, mirror)} here, or {option}=null"
+        ])
 
 
 def by_age(names: Iterable[str]) -> list[str]:

@@ -130,5 +130,5 @@ def test_a_start_that_fails_leaves_no_empty_folder_of_its_date(folder, left, tmp
 
 
 def test_a_process_of_a_sweep_that_is_gone_is_not_taken_for_a_folder():
-    error = composition._user_error(BrokenPipeError(32, "Broken pipe"), ["-m"], ROOT / "conf")
+    error = composition.user_error(BrokenPipeError(32, "Broken pipe"), ["-m"], ROOT / "conf")
     assert str(error).startswith("the sweep cannot go on (Broken pipe): a process ended before its")

@@ -9,7 +9,6 @@ from andiron import errors
 from andiron.shell.config import composition, diagnosis, resolution
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
-from andiron.shell.run import hydra_overrides
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 
@@ -118,14 +117,7 @@ def test_without_variables_nothing_is_resolved_again(monkeypatch):
     assert len(resolved) == 2  # the check, and the values
 
 
-def test_a_recorded_override_may_refer_to_options_but_call_no_resolver(tmp_path):
-    def check(*overrides):
-        hydra_overrides.check(tmp_path / "overrides.yaml", list(overrides), {})
-
-    check("+dims=48", "model.hidden=[${dims},${sizes.small}]", "lr=${rate}")
-    for refused in ("lr=${oc.env:SECRET}", "lr=${hydra:job.name}"):
-        with pytest.raises(errors.RunFolderError, match="than of options and variables"):
-            check("+dims=48", refused)
+def test_a_name_from_a_variable_is_refused_in_a_record():
     for refused in (["model._target_=${name}", "+name=mine.Net"], ["+model.x={_target_: a.b}"]):
         with pytest.raises(errors.ConfigError, match="listed classes"):
             composition.checked_config(composed(*refused), Trust())

@@ -5,7 +5,7 @@ import pytest
 from andiron import errors
 from andiron.run_folder import RunFolder
 from andiron.shell.config import arguments
-from andiron.shell.run import hydra_overrides, named_folder, run_record
+from andiron.shell.run import changed_options, named_folder, run_record
 
 
 @pytest.fixture
@@ -48,24 +48,33 @@ def test_a_link_to_itself_is_in_no_run(tmp_path):
     assert run_record.run_around(tmp_path / "loop") is None
 
 
-def test_the_list_of_strings_in_the_file_is_read(tmp_path):
-    path = tmp_path / "overrides.yaml"
-    path.write_text("- lr=0.1\n- optimizer=adam\n")
-    assert hydra_overrides.read(path) == ["lr=0.1", "optimizer=adam"]
+@pytest.fixture
+def overrides(tmp_path):
+    """A function that writes the overrides on record, and reads them back."""
+    folder = RunFolder(tmp_path)
+    run_record.begin(folder)
+
+    def read_back(text):
+        run_record.write(folder, {folder.hydra / "overrides.yaml": text.encode()})
+        return changed_options.recorded_overrides(folder)
+
+    return read_back
+
+
+def test_the_list_of_strings_in_the_file_is_read(overrides):
+    assert overrides("- lr=0.1\n- optimizer=adam\n") == ["lr=0.1", "optimizer=adam"]
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("[" * 100_000, "recursion"),  # at once: a parser that goes on takes half an hour
-        ("- &a [x]\n- &b [*a, *a]\n- [*b, *b]\n", "is not a list of strings"),
-        ("- [lr=0.1]\n", "is not a list of strings"),
-        ("lr: 0.1\n", "is not a list of strings"),
+        ("- &a [x]\n- &b [*a, *a]\n- [*b, *b]\n", "no list of strings"),
+        ("- [lr=0.1]\n", "no list of strings"),
+        ("lr: 0.1\n", "no list of strings"),
         ("- 'lr=0.1\n", "while scanning"),
     ],
 )
-def test_anything_else_is_refused(text, problem, tmp_path):
-    path = tmp_path / "overrides.yaml"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=problem):
-        hydra_overrides.read(path)
+def test_anything_else_is_refused(text, problem, overrides):
+    with pytest.raises(errors.RunFolderError, match=f"cannot be read.*{problem}"):
+        overrides(text)

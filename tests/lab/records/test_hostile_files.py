@@ -11,8 +11,7 @@ import torch
 from torch import nn
 
 from andiron import errors, serialization
-from andiron_lab.records import messagepack, recorder
-from andiron.wings.trained import import_state_dict
+from andiron_lab.records import import_state_dict, messagepack, recorder
 from refusals import message_of
 
 SUFFIXES = (".safetensors", ".json", ".json.gz", ".mpk", ".safetensors.gz")

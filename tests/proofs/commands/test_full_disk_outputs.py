@@ -8,8 +8,9 @@ import torch
 from PIL import Image
 
 from andiron.wings.runs import command as runs
-from andiron.wings.trained import evaluate, import_state_dict, predict
+from andiron.wings.trained import evaluate, predict
 from in_process import called
+from proofs.lab_parts import import_state_dict
 from small_disks import fill, mounted
 
 COMMANDS = {

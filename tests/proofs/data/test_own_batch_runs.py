@@ -17,7 +17,6 @@ from andiron.tasks import BinaryCrossEntropy, CrossEntropy, Forward
 from andiron.wings.trained import evaluate as evaluate_command
 from andiron.wings.trained import predictions
 from andiron.wings.trained.exports import checked_export, export
-from andiron.wings.trained.exports.model_card import Card
 
 PARTS = """import torch
 
@@ -122,7 +121,7 @@ def test_a_run_on_mappings_is_evaluated_predicted_and_exported(project):
     with pytest.raises(errors.DataError, match="no tensor alone in task.inputs; only models of"):
         checked_export.export(
             run.model, run.preprocessing, run.data.test.__getitems__([0]),
-            Card(run.model, "last", run.preprocessing, run.config, {}, {}),
+            None,
             kind="torch", path=project / "several" / "model.pt2", with_preprocessing=False,
         )  # fmt: skip
 

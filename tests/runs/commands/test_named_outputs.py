@@ -9,10 +9,10 @@ import torch
 from PIL import Image
 
 from andiron.wings.runs import command as runs, plan
-from andiron.wings.trained import evaluate, import_state_dict, predict, run_arguments
+from andiron.wings.trained import evaluate, predict, run_arguments
 from andiron.wings.trained.exports import export
 from in_process import called
-from proofs.lab_parts import find_lr
+from proofs.lab_parts import find_lr, import_state_dict
 
 FILES = {
     "predict": (predict.main, "run", "pictures", "--output", "PLACE"),

@@ -44,6 +44,7 @@ from andiron.shell.run import lab_options
 
 log = logging.getLogger("andiron")
 CHOOSING = {f"andiron.data.{name}" for name in ("balanced", "kfold", "partial")}
+SHARDED = "sharded.fully_sharded"
 CSV, PICTURES = "andiron.data.csv", "andiron.data.image_folder"
 MOST_CLASSES = 20  # named in a line
 BOTH = {"_target_": "andiron.data.OnFields", "fields": ["inputs", "targets"]}
@@ -90,7 +91,7 @@ def build(
     if trusted is not None:
         target_kinds.check(dataclasses.asdict(config), trusted)
     if config.shards:
-        division.join_groups(config, world)
+        lab_options.module(SHARDED, "strategy=fsdp").join_groups(config, world)
     with nullcontext() if trusted is None else unwritten():
         weights = world.decided(partial(start_from.weights_of, config, trusted))
         components = world.after_first(partial(_built, config, size_limit, weights, world))
@@ -136,7 +137,8 @@ def _built(
         started = {"start_from": start_from.load(config, weights, model, splits.facts)}
     add_adapters(config, model, size_limit)
     if config.strategy == "fsdp":
-        division.shard(model, splits, config, world)
+        sharding = lab_options.module(SHARDED, "strategy=fsdp")
+        sharding.shard_configured(model, splits, config, world)
     model = model.to(device)
     if config.sync_batchnorm and world.size > 1:
         model = division.synchronised(model, train, world)

@@ -7,11 +7,10 @@ from typing import Any
 from torch import nn
 
 from andiron import errors
-from andiron.data import DataLoader, Splits
+from andiron.data import DataLoader
 from andiron.distributed import World
 from andiron.optim import GroupedOptimizer
 from andiron.shell.config.schema import Train
-from andiron.shell.run import lab_options
 
 # without SyncBatchNorm, which normalises by the whole batch
 BY_BATCH = (
@@ -19,7 +18,6 @@ BY_BATCH = (
     nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d,
 )  # fmt: skip
 EMBEDDINGS = nn.Embedding | nn.EmbeddingBag
-SHARDED = "sharded.fully_sharded"
 log = logging.getLogger("andiron")
 
 
@@ -50,20 +48,6 @@ def option_problems(config: Train, world: World) -> Iterator[str]:
             f"device={config.device}: each of the {size} processes takes the GPU of its "
             "LOCAL_RANK; give auto, cpu or cuda"
         )
-
-
-def join_groups(config: Train, world: World) -> None:
-    """Divides the processes into groups, each of which has a copy of the model in parts."""
-    lab_options.module(SHARDED, "strategy=fsdp").join_groups(config, world)
-
-
-def shard(model: nn.Module, splits: Splits, config: Train, world: World) -> None:
-    """Gives each process a part of the parameters, by the lab.
-
-    Raises: ConfigError.
-    """
-    sharding = lab_options.module(SHARDED, "strategy=fsdp")
-    sharding.shard_configured(model, splits, config, world)
 
 
 def synchronised(model: nn.Module, train: DataLoader, world: World) -> nn.Module:

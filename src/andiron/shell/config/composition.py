@@ -34,13 +34,15 @@ Task = Callable[[schema.Train, Path, dict[str, str]], Returned]
 Check = Callable[[DictConfig], schema.Train]
 
 
-def checked_config(config: DictConfig, trusted: Trust | None = None) -> schema.Train:
+def checked_config(
+    config: DictConfig, trusted: Trust | None = None, folders: Iterable[Path] = ()
+) -> schema.Train:
     """The composed configuration as a `Train`, its paths absolute.
 
-    With `trusted`, it may name only what is allowed.
+    With `trusted`, it may name only what is allowed. Files in `folders` may use its variables.
     Raises: ConfigError with every mistake in it.
     """
-    problems = resolution.problems(config, trusted=trusted)
+    problems = resolution.problems(config, folders, trusted)
     if problems:
         raise errors.ConfigError(problems)
     return schema.Train(**resolution.plain(config)).with_absolute_paths()
@@ -59,7 +61,7 @@ def composed(conf_dir: Path, arguments: list[str]) -> schema.Train:
     try:
         config = diagnosis.composed_by_hydra(overrides, *conf_dirs, has_hydra=True)
     except Exception as error:  # Hydra's: an assertion or a TypeError may be among them
-        raise _user_error(error, arguments, conf_dir)  # with its cause
+        raise user_error(error, arguments, conf_dir)  # with its cause
     return checked_job(config, checked_config)
 
 
@@ -108,7 +110,7 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
             checked_config(diagnosis.composed_by_hydra(options.overrides, *conf_dirs))
     except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
         if not job.failures:
-            job.failures.append(_user_error(error, arguments, conf_dir))
+            job.failures.append(user_error(error, arguments, conf_dir))
     finally:
         sys.argv = as_called
     if len(job.failures) == 1:
@@ -164,7 +166,7 @@ def register_resolvers() -> None:
         OmegaConf.register_new_resolver(name, resolver, replace=True)
 
 
-def _user_error(error: Exception, arguments: list[str], conf_dir: Path) -> errors.AndironError:
+def user_error(error: Exception, arguments: list[str], conf_dir: Path) -> errors.AndironError:
     """An error of Hydra, as one that says what the user can do; one of Andiron stays."""
     if isinstance(error, errors.AndironError):  # of a job in another process, or of a launcher
         return error

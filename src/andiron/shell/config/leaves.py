@@ -57,6 +57,20 @@ def flat_differences(was: Mapping[Path, object], is_now: Mapping[Path, object]) 
     return {path: (one, other) for path, (one, other) in sides.items() if one != other}
 
 
+def by_dotted_name(plain: Mapping[str, object]) -> dict[str, Any]:
+    """Every option by its dotted name; the name of a node has its class, without the module.
+
+    A schedule's copy of `lr`, which the user did not set, is left out.
+    """
+    flat: dict[str, Any] = {}
+    for path, value in leaves(plain):
+        if path[-1] == "_target_" and len(path) > 1:
+            flat[".".join(path[:-1])] = str(value).rpartition(".")[2]
+        elif not (len(path) == 2 and path[0] == "scheduler" and value == plain.get("lr")):
+            flat[".".join(path)] = value
+    return flat
+
+
 def by_name(changes: Differences) -> Changes:
     """The differences as JSON: both values by dotted name, null if missing."""
     return {

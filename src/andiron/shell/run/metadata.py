@@ -29,7 +29,7 @@ from andiron.protocols import Sessions
 from andiron.run_folder import RunFolder
 from andiron.serialization.safetensors_codec import save_tensors
 from andiron.shell.config import schema
-from andiron.shell.config.leaves import Changes, leaves
+from andiron.shell.config.leaves import Changes, by_dotted_name
 from andiron.shell.run import provenance, resume_policy, run_record, status
 from andiron.shell.run.code_origin import Gathered, Gathering, Patches
 from andiron.writers import Writers
@@ -147,16 +147,11 @@ def hyperparameters(plain: Mapping[str, object]) -> dict[str, Plain]:
 
     A node's class has the name of the node. A schedule's copies of `lr` are left out.
     """
-    flat = {}
-    for path, value in leaves(schema.hyperparameters(plain)):
-        is_copy = len(path) == 2 and path[0] == "scheduler" and value == plain.get("lr")
-        if value is None or value == {} or value != value or is_copy:  # NaN differs from itself
-            continue
-        if path[-1] == "_target_":
-            flat[".".join(path[:-1])] = value.rpartition(".")[2]
-        else:
-            flat[".".join(path)] = value if isinstance(value, Plain) else json.dumps(value)
-    return flat
+    return {
+        name: value if isinstance(value, Plain) else json.dumps(value)
+        for name, value in by_dotted_name(schema.hyperparameters(plain)).items()
+        if value is not None and value != {} and value == value  # NaN differs from itself
+    }
 
 
 def _as_page(plain: Mapping[str, object]) -> str:

@@ -4,7 +4,7 @@ Each option's policy is in its field (`andiron.options.option`), but for excepti
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from andiron import errors
@@ -16,10 +16,6 @@ from andiron.shell.config.leaves import (
 )  # fmt: skip
 
 STATE_OPTIONS = ("amsgrad", "centered", "momentum")  # decide the content of an optimizer's state
-# what a resumed run never changes, a fork may: freely, or if allowed, as far as the state fits
-OF_A_FORK: dict[str, Resume] = {
-    "name": "free", "fork_from": "free", "model": "ask", "param_groups": "ask",
-}  # fmt: skip
 FROM_WEIGHTS = "with start_from=<run folder> for its weights"
 log = logging.getLogger("andiron.resume")  # also printed by a run from Python
 Values = Sequence[tuple[int, Any]]  # with the number of completed updates from which each applied
@@ -37,28 +33,40 @@ def applied(plain: Mapping[str, object], changes: Differences) -> dict[str, Any]
     return nested({path: value for path, value in flat.items() if value is not MISSING})
 
 
+def policy_of(path: Path) -> Resume:
+    """Whether a resumed run may change the option: free, ask or never."""
+    group, name = path[0], path[-1]
+    is_free = name in schema.PATH_ARGUMENTS or schema.SETS in path or schema.LATER in path
+    if group == "data" and is_free:
+        return "free"  # data may have moved: their checksums are compared
+    is_stateful_class = group in ("optimizer", "task", "averages") and name == "_target_"
+    decides_state = group == "optimizer" and name in STATE_OPTIONS
+    return "never" if is_stateful_class or decides_state else schema.resume_policy()[group]
+
+
 def check(
     changes: Differences,
     allowed: Sequence[str],
     other_run: str = FROM_WEIGHTS,
     *,
-    is_fork: bool = False,
+    policy_of: Callable[[Path], Resume] = policy_of,
+    noun: str = "resumed run",
+    verb: str = "resume",
 ) -> None:
     """Refuses changes that a run never allows, and those that `allowed` does not name.
 
-    `other_run` is how to begin another run instead. A fork may change more than a resumed run.
+    `other_run` is how to begin another run instead. A fork, of another `noun` and `verb`, may
+    change more.
     Raises: ConfigError with all of them.
     """
-    policies = OF_A_FORK if is_fork else schema.resume_policy()
-    allowable = [option for option, policy in policies.items() if policy == "ask"]
-    noun = "fork" if is_fork else "resumed run"
+    allowable = [option for option in schema.resume_policy() if policy_of((option,)) == "ask"]
     problems = [
         f"resume_allow=[{name}]: names no option that can be allowed"
         f"{errors.nearest(name, allowable)}; allowed: {', '.join(allowable)}"
         for name in allowed
         if name.partition(".")[0] not in allowable
     ]
-    policy_by_path = {path: policy_of(path, is_fork=is_fork) for path in changes}
+    policy_by_path = {path: policy_of(path) for path in changes}
     for path in _decided(changes, policy_by_path):
         sides, policy = changes[path], policy_by_path[path]
         option, (before, now) = ".".join(path), map(_displayed_value, sides)
@@ -70,7 +78,7 @@ def check(
         elif not any(f"{option}.".startswith(f"{name}.") for name in allowed):
             problems.append(
                 f"{recorded}, and was trained with that so far; give resume_allow=[{path[0]}] to "
-                f"{'fork' if is_fork else 'resume'} with the new value"
+                f"{verb} with the new value"
             )
     if problems:
         raise errors.ConfigError(problems)
@@ -127,20 +135,6 @@ def warn_of_order(changes: Mapping[str, object], batch: int) -> None:
             "twice or never; resume at the end of an epoch to see each once",
             ", ".join(names),
         )
-
-
-def policy_of(path: Path, *, is_fork: bool = False) -> Resume:
-    """Whether a resumed run, or a fork, may change the option: free, ask or never."""
-    group, name = path[0], path[-1]
-    policy = schema.resume_policy()[group]
-    if is_fork:  # its own record has what a resumed run has to be asked for
-        policy = OF_A_FORK.get(group, "free" if policy == "ask" else policy)
-    is_free = name in schema.PATH_ARGUMENTS or schema.SETS in path or schema.LATER in path
-    if group == "data" and is_free:
-        return "free"  # data may have moved: their checksums are compared
-    is_stateful_class = group in ("optimizer", "task", "averages") and name == "_target_"
-    decides_state = group == "optimizer" and name in STATE_OPTIONS
-    return "never" if is_stateful_class or decides_state else policy
 
 
 def _displayed_value(side: object) -> Any:

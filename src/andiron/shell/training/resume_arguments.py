@@ -1,16 +1,13 @@
 """`resume=` and `fork_from=` on a command line: the run that they name, and its configuration."""
 
 import os
-import shlex
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import hydra
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from andiron import errors
 from andiron.run_folder import RunFolder
@@ -18,21 +15,17 @@ from andiron.shell.config import (
     arguments as command_arguments,
     composition,
     diagnosis,
-    leaves,
+    flags,
     project,
-    quoting,
-    resolution,
     schema,
     trust,
 )
 from andiron.shell.config.composition import Check
-from andiron.shell.config.flags import ONE_RUN
 from andiron.shell.config.schema import Train
-from andiron.shell.config.trust import Trust
 from andiron.shell.run import (
-    claim, hydra_overrides, lab_options, named_folder, resume_policy, run_record,
+    changed_options, claim, lab_options, named_folder, run_record,
 )  # fmt: skip
-from andiron.shell.run.hydra_overrides import key_of, without
+from andiron.shell.run.changed_options import without
 
 FOLDER_OPTIONS = ("hydra.run.dir=", "hydra.sweep.dir=")
 
@@ -49,7 +42,7 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
     for option in ("checkpoint.mirror", "start_from"):  # before they stand in a record
         if "://" in str(values.get(option)):
             named_folder.mirror().check(option, str(values[option]))
-    if values.get("resume") not in (None, "auto"):
+    if values.get("resume") not in (None, "auto") and not flags.prints_only(arguments):
         _resume(task, conf_dir, arguments, values)
     elif values.get("fork_from") is not None:
         lab_options.forks("fork_command").run(task, conf_dir, arguments, values)
@@ -60,108 +53,33 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
 def _resume(
     task: Callable[..., Any], conf_dir: Path, arguments: list[str], values: dict[str, Any]
 ) -> None:
+    command_arguments.check(arguments)
     conf_dirs, packages = diagnosis.all_dirs(conf_dir, arguments), trusted_packages(values)
-    given, flags = divided(arguments)
     folder = _named_folder(values, arguments)
+    given = command_arguments.parsed(arguments).overrides
     overrides = without(given, *schema.INSTRUCTIONS, "hydra.run.dir")
-    trusted, remedy = trust.of_user(conf_dirs, packages, arguments), ""
-    if is_composed := bool(flags or overrides):
-        trusted, remedy = with_config_dir(trusted, str(folder.path), conf_dirs)
-    allowed, overwrite = _strings(values, "resume_allow"), bool(values.get("overwrite"))
-    record = run_record.config(folder, trusted)
+    trusted = trust.of_user(conf_dirs, packages, arguments)
+    record = config = run_record.config(folder, trusted)
     check_mirror(record, values)
+    hydra_record: dict[str, str] = {}
+    if overrides:
+        try:
+            changed, hydra_record = changed_options.changed(record, folder, overrides, conf_dirs)
+            config = composition.checked_config(changed, trusted, conf_dirs)
+        except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be there
+            raise composition.user_error(error, arguments, conf_dir)  # with its cause
+    allowed, overwrite = _strings(values, "resume_allow"), bool(values.get("overwrite"))
     config = replace(
-        record,
+        config,
         resume=str(folder.path), resume_allow=allowed, overwrite=overwrite, trust=packages,
     )  # fmt: skip
-    task = partial(task, trusted=trusted)
-    if not is_composed:  # the record alone, however conf/ has changed
-        task(config, folder.path, {})
-        return
-    run_dir = quoting.override("hydra.run.dir", folder.path)
-    recorded = hydra_overrides.recorded(folder, conf_dirs, remedy)
-    check = Inherited(asdict(config), recorded, overrides, trusted)
-    composition.run(task, conf_dir, [*check.overrides(), run_dir, ONE_RUN, *flags], check=check)
+    task(config, folder.path, hydra_record, trusted=trusted)
 
 
 def check_mirror(record: Train, values: dict[str, Any]) -> None:
     """Refuses to send checkpoints to an address that only a run folder gives."""
-    option = "checkpoint.mirror"
-    mirror = (record.checkpoint or {}).get("mirror")
-    if mirror not in (None, values.get("resume")) and option not in values:
-        raise errors.ConfigError(
-            [
-                f"{option}={mirror}: recorded in a run folder, which is not trusted with an "
-                f"address to send checkpoints to; give {quoting.typed(option, mirror)} here, or "
-                f"{option}=null"
-            ]
-        )
-
-
-def with_config_dir(trusted: Trust, run: str, conf_dirs: list[Path]) -> tuple[Trust, str]:
-    """The trust, and a remedy for choices, that name the folder from which a run was composed.
-
-    `run` is its folder, or one with a checkpoint as `fork_from` names it.
-    """
-    place = run if os.path.isdir(run) else run.rpartition("@")[0]
-    own = hydra_overrides.config_dir(RunFolder(Path(place)))
-    if own is None or own in conf_dirs:
-        return trusted, hydra_overrides.ALONE
-    flag = f"--config-dir {shlex.quote(str(own))}"
-    remedy = f"give {flag} too, from which the run was composed"
-    return replace(trusted, spelling=f"{flag} {trusted.spelling}"), remedy
-
-
-@dataclass(frozen=True)
-class Inherited:
-    """The check of a run that has the configuration of a recorded one, or of itself, and changes.
-
-    `recorded` are its overrides, `own` the given ones. It may name what is `trusted`.
-    """
-
-    config: dict[str, Any]
-    recorded: list[str]
-    own: list[str]
-    trusted: Trust
-
-    def overrides(self) -> list[str]:
-        """The recorded overrides, without those that others replace, and the others."""
-        added = {key_of(text) for text in self.recorded if text[0] == "+"}
-        own = [
-            f"+{text}" if key_of(text) in added and text[0] not in "+~" else text
-            for text in self.own
-        ]
-        return [*without(self.recorded, *map(key_of, self.own)), *own]
-
-    def _as_recorded(self, composed: DictConfig) -> DictConfig:
-        """The recorded overrides on today's conf/, with the recorded values of what is given."""
-        before = hydra.compose("train", overrides=self.recorded)
-        keys = {key_of(text) for text in self.own}
-        for path, value in leaves.leaves(self.config):
-            *above, name = (".".join(path[:length]) for length in range(1, len(path) + 1))
-            if name in keys or not keys.isdisjoint(above) and not _follows(composed, path):
-                OmegaConf.update(before, name, value, force_add=True)
-        return before
-
-    def __call__(self, composed: DictConfig) -> Train:
-        """The configuration with the changes of the overrides, without changes in conf/.
-
-        Raises: ConfigError with every mistake.
-        """
-        composition.checked_config(composed, self.trusted)
-        before = resolution.plain(self._as_recorded(composed))
-        own = resume_policy.changes(before, resolution.plain(composed))
-        plain = resume_policy.applied(self.config, own)
-        if problems := schema.problems(plain):
-            raise errors.ConfigError(problems.values())
-        return Train(**plain).with_absolute_paths()
-
-
-def _follows(composed: DictConfig, path: leaves.Path) -> bool:
-    """Whether an option has the value of another, such as the rate of a schedule."""
-    node = OmegaConf.select(composed, ".".join(path[:-1]))
-    is_known = OmegaConf.is_dict(node) and path[-1] in node
-    return is_known and OmegaConf.is_interpolation(node, path[-1])
+    if (checkpoint := record.checkpoint or {}).get("mirror") is not None:
+        named_folder.mirror().check_recorded(checkpoint, values)
 
 
 def checked_start(config: DictConfig, check: Check = composition.checked_config) -> Train:
@@ -219,12 +137,6 @@ def _named_folder(values: dict[str, Any], arguments: list[str]) -> RunFolder:
         )
     claim.settle(RunFolder(path))
     return named_folder.run_folder_of(path)
-
-
-def divided(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """The overrides, and the flags, which come last."""
-    overrides = command_arguments.parsed(arguments).overrides
-    return overrides, arguments[len(overrides) :]
 
 
 def trusted_packages(values: dict[str, Any]) -> list[str]:

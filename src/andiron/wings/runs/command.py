@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors
-from andiron.plain import improvement, readable, wings
+from andiron.plain import improvement, readable
 from andiron.plain.plain_values import is_finite
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder, is_sweep
@@ -17,9 +17,9 @@ from andiron.shell.cli.answer_schemas import (
     ANY, COUNT, FLAG, GROUPS, STATUS, SWEEP, TEXT, Schema, by_name, closed, list_of, or_null,
 )  # fmt: skip
 from andiron.shell.cli.process import Command
-from andiron.shell.run import named_folder
+from andiron.shell.run import lab_options, named_folder
 from andiron.wings.runs import (
-    clearing, epoch_curves, run_details, run_list, run_reader, run_values, seed_groups, text_table,
+    epoch_curves, run_details, run_list, run_reader, run_values, seed_groups, text_table,
 )  # fmt: skip
 from andiron.wings.runs.run_reader import RunReader
 from andiron.wings.sweep import ledger, sweep_results
@@ -133,15 +133,15 @@ def diff(options: Options) -> None:
 
 def tree(options: Options) -> None:
     """Prints which runs were forked, repeated or started from which, and what changed."""
-    if (lineage := wings.optional(f"{wings.LAB}.views.lineage")) is None:
-        raise errors.AndironError(wings.missing_lab("`runs tree`"))
+    lineage = lab_options.module("views.lineage", "`runs tree`")
     rows = lineage.rows(require_runs(options))
     if not answers.give({"tree": rows}):
         print(lineage.as_text_of(rows))
 
 
-def remove(options: Options) -> int:
+def remove(options: Options) -> Any:
     """Removes runs: the files that they wrote."""
+    clearing = lab_options.module("views.clearing", "`runs rm`")
     if not options.folders and not options.where:
         raise errors.SelectionError("name the runs to remove: folders, or --where")
     # what stands elsewhere is removed only if it is named

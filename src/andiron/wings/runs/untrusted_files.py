@@ -8,7 +8,7 @@ from typing import Any
 from andiron.disk import files
 from andiron.plain import improvement
 from andiron.plain.plain_values import Number, is_finite, is_number, or_nan
-from andiron.shell.config.leaves import leaves
+from andiron.shell.config.leaves import by_dotted_name, leaves
 from andiron.shell.config.schema import FROM_PYTHON
 
 MOST_BYTES = 2**20  # of config.json, status.json and summary.json: a hundred times the usual
@@ -46,24 +46,17 @@ def read_object(
 
 
 def flat_options(config: Mapping[str, object]) -> Plain:
-    """Every option by its dotted name; the name of a node has its class.
+    """`by_dotted_name` without `render`, which does not affect training.
 
-    A schedule's copy of `lr`, which the user did not set, and `render`, which does not affect
-    training, are left out.
+    A component of a run from Python that cannot be made again has its class.
     """
-    flat: Plain = {}
-    for path, value in leaves(config):
-        if path[0] == FROM_PYTHON:  # the classes of components that cannot be made again
-            if path[1:2] == ("not_recorded",) and path[-1] == "class":
-                flat[".".join(path[2:-1])] = str(value).rpartition(".")[2]
-            continue
-        if path[0] == "render":
-            continue
-        if path[-1] == "_target_" and len(path) > 1:
-            flat[".".join(path[:-1])] = str(value).rpartition(".")[2]
-        elif not (len(path) == 2 and path[0] == "scheduler" and value == config.get("lr")):
-            flat[".".join(path)] = value
-    return flat
+    plain = {name: config[name] for name in config if name not in (FROM_PYTHON, "render")}
+    described = {
+        ".".join(path[2:-1]): str(value).rpartition(".")[2]
+        for path, value in leaves({FROM_PYTHON: config.get(FROM_PYTHON)})
+        if path[1:2] == ("not_recorded",) and path[-1] == "class"
+    }
+    return described | by_dotted_name(plain)
 
 
 def standings_of(rows: object, problems: list[str]) -> Iterator[tuple[str, Standing]]:

@@ -1,6 +1,7 @@
 """Writes a model to its own folder after reading it back and comparing it on real inputs."""
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from andiron.shell.run import lab_options
 from andiron.tasks import LanguageModel
 from andiron.tasks.criterion import Supervised
 from andiron.wings.trained.exports import programs
-from andiron.wings.trained.exports.model_card import Card
 from andiron.wings.trained.exports.output_agreement import Agreement, Program, measured
 
 README = "README.md"  # the model card
@@ -43,15 +43,16 @@ def export(
     model: nn.Module,
     described: Described,
     stored: object,
-    card: Card,
+    describe: Callable[..., str] | None,
     *,
     kind: str,
     path: Path,
     with_preprocessing: bool,
 ) -> Agreement:
-    """Writes `model` to a new folder, as the file `path` of this `kind`, with a model card.
+    """Writes `model` to a new folder, as the file `path` of this `kind`.
 
-    Both are compared on `stored`, raw samples for the batcher.
+    `describe` gives the text of a model card beside it. The models are compared on `stored`, raw
+    samples for the batcher.
     Raises: DataError if the model cannot be exported, or the export's outputs differ;
     RunFolderError if it cannot be written. No folder is left then.
     """
@@ -70,13 +71,17 @@ def export(
             program = _write_program(kind, module, exported_inputs, axes, file)
             with inference.valid(model):
                 agreement = measured(program, _batches(exported_inputs, axes), expected, path.name)
-            text = card.text(
-                path.name, agreement, exported_inputs, expected[0],
-                axes={axis: title for axis, (title, _) in axes.items()},
-                is_stored=with_preprocessing,
-            )  # fmt: skip
-            contents = {file.name: files.chunks(file) for file in sorted(Path(folder).iterdir())}
-            files.write_folder(path.parent.absolute(), contents | {README: [text.encode()]})
+            contents: dict[str, files.Pieces] = {
+                file.name: files.chunks(file) for file in sorted(Path(folder).iterdir())
+            }
+            if describe is not None:
+                text = describe(
+                    path.name, agreement, exported_inputs, expected[0],
+                    axes={axis: title for axis, (title, _) in axes.items()},
+                    is_stored=with_preprocessing,
+                )  # fmt: skip
+                contents[README] = [text.encode()]
+            files.write_folder(path.parent.absolute(), contents)
     except OSError as error:
         raise errors.RunFolderError(f"{path.parent}: cannot be written ({error})") from error
     return agreement

@@ -3,11 +3,12 @@
 import argparse
 import dataclasses
 import importlib.util
+import logging
 import os
 from pathlib import Path
 
 from andiron import errors
-from andiron.plain import readable
+from andiron.plain import readable, wings
 from andiron.shell.cli import answers
 from andiron.shell.cli.answer_schemas import TEXT, closed
 from andiron.shell.cli.process import Command
@@ -18,6 +19,7 @@ FORMATS = {
     "adapter": "adapter_model.safetensors",
 }  # fmt: skip
 ONNX_PACKAGES = ("onnx", "onnxscript", "onnxruntime")
+log = logging.getLogger("andiron")
 SAMPLES = 5  # of the test set, on which the export is compared
 
 
@@ -32,12 +34,11 @@ def export(options: argparse.Namespace) -> None:
     _check_target(output, kind)
     run = run_arguments.loaded(options)
     # torch, only once the run is found
-    from andiron.shell.run import lab_options, provenance, run_record
+    from andiron.shell.run import lab_options, run_record
     from andiron.wings.trained.exports import checked_export
-    from andiron.wings.trained.exports.model_card import Card
 
-    card = Card(run.model, run.weights, run.preprocessing, run.config, run.summary,
-                provenance.read(run.folder))  # fmt: skip
+    if (model_card := wings.optional(f"{wings.LAB}.views.model_card")) is None:
+        log.warning("no README.md is written: %s", wings.missing_lab("the model card"))
     if kind == "adapter":
         groups = run_record.read_json(run.folder, run.folder.param_groups)
         files = lab_options.module("adapters.adapter_files", "--format adapter")
@@ -46,7 +47,7 @@ def export(options: argparse.Namespace) -> None:
     stored = test.__getitems__(range(min(SAMPLES, len(test))))
     path = output / FORMATS[kind]
     agreement = checked_export.export(
-        run.model, run.preprocessing, stored, card,
+        run.model, run.preprocessing, stored, model_card and model_card.of_run(run).text,
         kind=kind, path=path, with_preprocessing=options.preprocessing,
     )  # fmt: skip
     head = {"run": str(run.folder.path), "weights": run.weights, "format": kind}

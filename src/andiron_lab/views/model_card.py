@@ -17,8 +17,10 @@ from andiron.protocols import FromLatents, network_of
 from andiron.serialization.record import dtype_name
 from andiron.shell.assembly import targets
 from andiron.shell.config.schema import Train
+from andiron.shell.run import provenance
 from andiron.tasks import Regressor
 from andiron.wings.trained.exports.output_agreement import Agreement, TOLERANCE
+from andiron.wings.trained.trained_run import Run
 
 COLUMNS = ("split", "metric", "best", "epoch_of_best", "last")  # of summary.json
 SAMPLES = 3  # in the examples
@@ -203,6 +205,12 @@ On inputs of the run's data: {agreement}; at most {TOLERANCE:g} of the largest o
         return f"""{table}
 
 The test values are of other weights than this file: {_plain(tested)}, not `{self.weights}`."""
+
+
+def of_run(run: Run) -> Card:
+    """The card of a run's model."""
+    origin = provenance.read(run.folder)
+    return Card(run.model, run.weights, run.preprocessing, run.config, run.summary, origin)
 
 
 def _recorded(record: object, *names: str) -> Any:

@@ -11,7 +11,7 @@ from torch import nn
 
 from andiron import errors, serialization
 from andiron.serialization import weight_files
-from andiron.wings.trained import import_state_dict
+from andiron_lab.records import import_state_dict
 
 
 class Ran:

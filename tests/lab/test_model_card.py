@@ -13,7 +13,7 @@ from andiron.data.splitting.described import Described
 from andiron.models import MLP
 from andiron.shell.config.schema import Train
 from andiron.tasks import Regressor
-from andiron.wings.trained.exports.model_card import Card
+from andiron_lab.views.model_card import Card
 from andiron.wings.trained.exports.output_agreement import Agreement
 
 HOSTILE = "a`|<b>\n```\n# [x](y)\x1b"

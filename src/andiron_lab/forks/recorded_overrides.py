@@ -1,4 +1,4 @@
-"""The overrides in a run's `.hydra/overrides.yaml`, which are composed again on resume.
+"""The overrides in a run's `.hydra/overrides.yaml`, which are composed again for a fork.
 
 They may choose from the config groups and set plain values, also `${lr}`. Hydra's own options,
 resolvers, packages and sweeps could do more, so they are refused.
@@ -16,9 +16,10 @@ from andiron.run_folder import RunFolder
 from andiron.shell.config import diagnosis, former_options, schema
 from andiron.shell.config.arguments import parsed_override
 from andiron.shell.config.resolution import REFERENCE
-from andiron.shell.run import run_record
+from andiron.shell.run.changed_options import (
+    MOST_BYTES, OVERRIDES, recorded_overrides, without,
+)  # fmt: skip
 
-MOST_BYTES = 2**18  # of hydra.yaml, which is read slowly
 ALONE = "give resume=<run folder> alone, which reads config.json and not these"
 # of BaseLoader, which makes only strings and merges no mappings, a small file makes no large value
 Groups = Mapping[str, list[str]]  # the choices of every config group
@@ -31,43 +32,10 @@ def recorded(
 
     Raises: RunFolderError for a record that cannot be read, or that does more.
     """
-    path = folder.hydra / "overrides.yaml"
-    try:
-        run_record.check(folder, path)
-        overrides = read(path)
-    except (OSError, ValueError, errors.DataError) as error:
-        raise errors.RunFolderError(
-            f"{path}: cannot be read ({error}); give resume=<run folder> alone: "
-            f"{folder.config.name} is enough for that; instead of a rerun, fork what it repeats"
-        ) from error
+    overrides = recorded_overrides(folder)
     kept = without(overrides, *schema.INSTRUCTIONS, *former_options.NAMES)
-    check(path, kept, diagnosis.groups(*conf_dirs), remedy)
+    check(folder.hydra / OVERRIDES, kept, diagnosis.groups(*conf_dirs), remedy)
     return kept
-
-
-def without(overrides: Sequence[str], *keys: str) -> list[str]:
-    """The overrides without these keys and the options inside them."""
-    below = tuple(f"{key}." for key in keys)
-    return [text for text in overrides if not f"{key_of(text)}.".startswith(below)]
-
-
-def key_of(override: str) -> str:
-    """The option or group that an override names."""
-    return override.partition("=")[0].lstrip("+~")
-
-
-def read(path: Path) -> list[str]:
-    """The list of overrides in the file.
-
-    Raises: OSError or ValueError if it is not a small file with a list of strings.
-    """
-    try:
-        overrides = yaml.load(files.read_text(path), yaml.BaseLoader)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ValueError(" ".join(str(error).split())) from error
-    if not isinstance(overrides, list) or not all(isinstance(text, str) for text in overrides):
-        raise ValueError("is not a list of strings")
-    return overrides
 
 
 def config_dir(folder: RunFolder) -> Path | None:
