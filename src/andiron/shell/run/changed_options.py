@@ -4,7 +4,7 @@ Overrides are applied to the record; only a group that they choose is composed. 
 repeated another, as `initial_lr: ${lr}` does in `.hydra/config.yaml`, follows it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -38,20 +38,12 @@ def changed(
     """
     config, recorded = _with_references(record, folder), recorded_overrides(folder)
     groups = diagnosis.groups(*conf_dirs)
-    for override in OverridesParser.create().parse_overrides(given):
-        option, value = str(override.key_or_group), override.value()
-        names = value if isinstance(value, list) else [value]
-        if override.is_sweep_override():
-            reason = "several values, and one run is resumed"
-            raise errors.ConfigError([f"{override.input_line}: {reason}"])
-        if override.is_delete():
-            above, _, name = option.rpartition(".")
-            node: Any = OmegaConf.select(config, above) if above else config
-            del node[name]
-        elif option in groups and all(isinstance(name, str) for name in names):
-            _choose(config, override, conf_dirs, is_new=override.input_line not in recorded)
-        else:  # an unknown option is reported with the whole configuration
-            OmegaConf.update(config, option, value, force_add=True)
+    parsed = OverridesParser.create().parse_overrides(given)
+    chosen = [override for override in parsed if _is_choice(override, groups)]
+    for override in chosen:  # first: others set options in what they choose
+        _choose(config, override, conf_dirs, is_new=override.input_line not in recorded)
+    for override in (override for override in parsed if override not in chosen):
+        _set(config, override)
     overrides = [*without(recorded, *map(key_of, given)), *given]
     texts = {COMPOSED: config, OVERRIDES: OmegaConf.create(overrides)}
     return config, {name: OmegaConf.to_yaml(content) for name, content in texts.items()}
@@ -71,6 +63,28 @@ def _with_references(record: Train, folder: RunFolder) -> DictConfig:
             if values[path] == values.get(tuple(reference[1].split(".")), MISSING):
                 OmegaConf.update(config, ".".join(path), text)
     return config
+
+
+def _is_choice(override: Override, groups: Collection[str]) -> bool:
+    """Whether an override chooses from a group. Raises: ConfigError for several values."""
+    if override.is_sweep_override():
+        reason = "several values, and one run is resumed"
+        raise errors.ConfigError([f"{override.input_line}: {reason}"])
+    value = override.value()
+    names = value if isinstance(value, list) else [value]
+    is_of_names = all(isinstance(name, str) for name in names) and not override.is_delete()
+    return override.key_or_group in groups and is_of_names
+
+
+def _set(config: DictConfig, override: Override) -> None:
+    """Sets or removes an option; an unknown one is reported with the whole configuration."""
+    option = str(override.key_or_group)
+    if not override.is_delete():
+        OmegaConf.update(config, option, override.value(), force_add=True)
+        return
+    above, _, name = option.rpartition(".")
+    node: Any = OmegaConf.select(config, above) if above else config
+    del node[name]
 
 
 def _choose(

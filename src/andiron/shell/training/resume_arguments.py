@@ -57,7 +57,7 @@ def _resume(
     conf_dirs, packages = diagnosis.all_dirs(conf_dir, arguments), trusted_packages(values)
     folder = _named_folder(values, arguments)
     given = command_arguments.parsed(arguments).overrides
-    overrides = without(given, *schema.INSTRUCTIONS, "hydra.run.dir")
+    overrides = without(given, *schema.INSTRUCTIONS, "hydra")
     trusted = trust.of_user(conf_dirs, packages, arguments)
     record = config = run_record.config(folder, trusted)
     check_mirror(record, values)

@@ -1,0 +1,103 @@
+"""Overrides beside `resume=`: what they make of a recorded configuration, without a composition."""
+
+import dataclasses
+import json
+
+import pytest
+from omegaconf import OmegaConf
+
+from andiron import errors
+from andiron.run_folder import RunFolder
+from andiron.shell.config import arguments, composition, diagnosis
+from andiron.shell.config.project import default_conf_dir
+from andiron.shell.run import changed_options, run_record
+
+CONF = default_conf_dir()
+BEGUN = ["experiment=digits", "lr=0.1", "early_stopping=patience", "checkpoint.last=4",
+         "+metrics.f1={_target_: andiron.metrics.F1}"]  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The record of a run that began with the overrides `BEGUN`."""
+    folder = RunFolder(tmp_path)
+    run_record.begin(folder)
+    composed = diagnosis.composed_by_hydra(BEGUN, *diagnosis.all_dirs(CONF, []))
+    run_record.write(folder, {
+        folder.config: json.dumps(composition.checked_config(composed).recorded()).encode(),
+        folder.hydra / "config.yaml": OmegaConf.to_yaml(composed).encode(),
+        folder.hydra / "overrides.yaml": OmegaConf.to_yaml(OmegaConf.create(BEGUN)).encode(),
+    })  # fmt: skip
+    return folder
+
+
+def changed(folder, *given):
+    """The options of the run with these overrides."""
+    overrides, dirs = arguments.in_order([*given]), diagnosis.all_dirs(CONF, [])
+    record = run_record.config(folder)
+    config, _ = changed_options.changed(record, folder, overrides, dirs)
+    return composition.checked_config(config, None, dirs)
+
+
+@pytest.mark.parametrize("given", [
+    ["num_epochs=90", "clip={norm: 1.0}", "seed=7"],
+    ["lr=0.02"],  # which the schedule follows
+    ["log_every=${batch_size}", "scheduler.min_lr=1e-4"],
+    ["scheduler=constant"],
+    ["early_stopping=goal"],
+    ["early_stopping.goal.goal=9.0", "early_stopping=goal"],
+    ["early_stopping.patience.patience=3"],
+    ["~early_stopping", "checkpoint=milestones", "writers=[tensorboard,csv]"],
+    ["early_stopping=null", "averages=ema", "averages.ema.decay=0.9"],
+    ["loss={_target_: torch.nn.CrossEntropyLoss, label_smoothing: 0.1}"],
+    ["~metrics.f1"],
+    ["+width=24", "model.width=${width}"],
+    ["experiment=digits", "lr=0.1", "num_epochs=90"],  # once more, and longer
+    ["optimizer=adamw", "restart=requeued"],
+], ids=" ".join)  # fmt: skip
+def test_a_run_has_the_options_of_one_that_began_with_the_overrides(folder, given):
+    keys = [changed_options.key_of(text) for text in given]
+    kept = changed_options.without(BEGUN, *keys)
+    if given == ["~metrics.f1"]:  # there is none to leave out then
+        given = []
+    composed = composition.composed(CONF, [*kept, *arguments.in_order(given)])
+    expected = dataclasses.replace(composed, resume=None, resume_allow=[])
+
+    config = changed(folder, *(given or ["~metrics.f1"]))
+    assert dataclasses.replace(config, resume=None, resume_allow=[]) == expected
+
+
+def test_options_of_another_conf_stay(folder):
+    plain = run_record.read_object(folder, folder.config)
+    plain["optimizer"]["eps"], plain["log_every"] = 0.5, 7
+    run_record.write_json(folder, {folder.config: plain})
+
+    config = changed(folder, "lr=0.02")
+    assert (config.optimizer["eps"], config.log_every, config.lr) == (0.5, 7, 0.02)
+
+
+@pytest.mark.parametrize(("given", "words"), [
+    ("lrr=3", "lrr: no such option; did you mean 'lr'?"),
+    ("hydra/launcher=basic", "hydra/launcher: no such option"),
+    ("early_stopping.goal.goal=9.0", "early_stopping.goal: has options but no _target_"),
+    ("lr=1,2", "lr=1,2: several values, and one run is resumed"),
+])  # fmt: skip
+def test_a_wrong_override_is_refused(folder, given, words):
+    with pytest.raises(errors.ConfigError) as refused:
+        changed(folder, given)
+    assert words in str(refused.value)
+
+
+def test_a_strangers_record_resolves_nothing_and_does_not_hang(folder):
+    bomb = "a: &a [x,x]\n" + "".join(
+        f"{name}: &{name} [*{one},*{one},*{one},*{one},*{one}]\n"
+        for one, name in zip("abcdefghij", "bcdefghijk", strict=True)
+    )
+    for text in (bomb, "name: ${oc.env:HOME}\nlr: ${oc.env:HOME}\n", "[]"):
+        run_record.write(folder, {folder.hydra / "config.yaml": text.encode()})
+        assert changed(folder, "num_epochs=90").lr == 0.1
+
+    plain = run_record.read_object(folder, folder.config) | {"name": "${oc.env:HOME}"}
+    run_record.write_json(folder, {folder.config: plain})
+    with pytest.raises((errors.RunFolderError, errors.ConfigError)):
+        changed(folder, "num_epochs=90")
