@@ -14,7 +14,7 @@ from andiron.shell.run import changed_options, run_record
 
 CONF = default_conf_dir()
 BEGUN = ["experiment=digits", "lr=0.1", "early_stopping=patience", "checkpoint.last=4",
-         "+metrics.f1={_target_: andiron.metrics.F1}"]  # fmt: skip
+         "+metrics.f1={_target_: andiron.metrics.Accuracy}"]  # fmt: skip
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def changed(folder, *given):
     ["early_stopping.goal.goal=9.0", "early_stopping=goal"],
     ["early_stopping.patience.patience=3"],
     ["~early_stopping", "checkpoint=milestones", "writers=[tensorboard,csv]"],
-    ["early_stopping=null", "averages=ema", "averages.ema.decay=0.9"],
+    ["averages=ema", "averages.ema.decay=0.9"],
     ["loss={_target_: torch.nn.CrossEntropyLoss, label_smoothing: 0.1}"],
     ["~metrics.f1"],
     ["+width=24", "model.width=${width}"],
