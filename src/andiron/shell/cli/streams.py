@@ -60,7 +60,7 @@ class SafeStream:
                 discard(self._stream.fileno())  # else the buffered text would fail at exit
             has_reader = not isinstance(error, BrokenPipeError)
             if has_reader and self._is_reported and not self.exit_code_if_lost:
-                reason = getattr(error, "strerror", None) or "it is closed"
+                reason = (error.strerror if isinstance(error, OSError) else None) or "it is closed"
                 message = f"error: standard output cannot be written ({reason}); it is incomplete"
                 print(message, file=sys.stderr)
             self.exit_code_if_lost = EXIT_LOST if has_reader else EXIT_NO_READER

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import andiron
@@ -119,8 +120,8 @@ def own_modules(known: Collection[str] = ()) -> dict[str, str]:
     package = os.path.dirname(andiron.__file__)
     # a copy is made in one step: a garbage collection or a thread may import beside a loop
     loaded = [module for module in sys.modules.copy().items() if module[0] not in known]
-    modules = [(name, getattr(module, "__dict__", {})) for name, module in loaded]
-    files = sorted((name, str(inside.get("__file__"))) for name, inside in modules)
+    modules = [pair for pair in loaded if isinstance(pair[1], ModuleType)]
+    files = sorted((name, str(vars(module).get("__file__"))) for name, module in modules)
     others = [pair for pair in files if not _is_installed(pair[1], f"{package}{os.sep}")]
     return {os.path.realpath(file): name for name, file in others if os.path.isfile(file)}
 

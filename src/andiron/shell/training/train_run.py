@@ -131,7 +131,7 @@ class _TrainedRun:
                 gc.freeze()  # nor does a later collection look through them
             gc.enable()
         at_end.enter_context(devices.deterministic(self.config.deterministic))
-        function: Callable[..., Any] = getattr(experiment, name)
+        function: Callable[..., Any] = vars(experiment)[name]
         return function if self.share is None else self.share(function, self.config)
 
 
