@@ -11,7 +11,7 @@ from typing import Any
 
 from proofs.attempt import SECRET
 from proofs.hostile_case import (
-    AGAIN, CHANGED, EVALUATE, REMOVE, REPLAY, RESUME, SHOW, Case, Change, config,
+    AGAIN, CHANGED, EVALUATE, FORK, REMOVE, REPLAY, RESUME, SHOW, Case, Change, config,
     each_checkpoint, recorded, replaced, socket_at, sparse, written,
 )  # fmt: skip
 from proofs.hostile_facts import USING
@@ -169,7 +169,8 @@ def _overrides() -> Iterator[Case]:
         "model._target_=os.system",
         "\x1b[2J",
     ):
-        yield Case(f"override {override!r}", recorded([override]), (CHANGED,))
+        # resume= reads of them only which there are: a fork composes them
+        yield Case(f"override {override!r}", recorded([override]), (FORK,))
     for name, text in {
         "a Python object": "- !!python/object/apply:os.system ['touch {canary}']",
         "an alias bomb": "a: &a [x,x]\n" + "".join(
@@ -181,7 +182,7 @@ def _overrides() -> Iterator[Case]:
         "no text": "\0\1\2",
     }.items():  # fmt: skip
         change = written(".hydra/overrides.yaml", text)
-        yield Case(f"overrides.yaml with {name}", change, (CHANGED,))
+        yield Case(f"overrides.yaml with {name}", change, (FORK,))
 
 
 FILES = {  # of a run's folder, and the commands that need each
