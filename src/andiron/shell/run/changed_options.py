@@ -94,16 +94,19 @@ def _choose(
 
     Sets also what a choice that `is_new` sets elsewhere, as an experiment does.
     """
-    group = str(override.key_or_group)
-    chosen, usual = (
-        OmegaConf.to_container(diagnosis.composed_by_hydra(overrides, *conf_dirs))
-        for overrides in ([str(override.input_line)], list[str]())
-    )
+    group, of_choice = str(override.key_or_group), [str(override.input_line)]
+    composed = (diagnosis.composed_by_hydra(given, *conf_dirs) for given in (of_choice, []))
+    chosen, usual = map(_raw, composed)
     if group in chosen:
         config[group] = chosen[group]
     for path, (_, value) in differences(usual, chosen).items() if is_new else ():
         if path[0] != group and value is not MISSING:
             OmegaConf.update(config, ".".join(path), value, force_add=True)
+
+
+def _raw(config: DictConfig) -> dict[str, Any]:
+    plain: Any = OmegaConf.to_container(config)
+    return plain
 
 
 def recorded_overrides(folder: RunFolder) -> list[str]:
