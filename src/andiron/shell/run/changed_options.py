@@ -138,5 +138,6 @@ def _read(folder: RunFolder, name: str) -> Any:
     except (OSError, ValueError, yaml.YAMLError, RecursionError, errors.DataError) as error:
         raise errors.RunFolderError(
             f"{path}: cannot be read ({' '.join(str(error).split())}); give resume=<run folder> "
-            f"alone: {folder.config.name} is enough for that; instead of a rerun, fork what it repeats"
+            f"alone: {folder.config.name} is enough for that; instead of a rerun, fork what it "
+            "repeats"
         ) from error
