@@ -268,8 +268,6 @@ def with_line(number, line, table=HOUSES):
          "table.csv, line 1: the header has the name 'area' twice; give each column a name of "
          "its own: cat table.csv | tail -n +2 > table2.csv, which is read with "
          """'data.header=["area.1", "rooms", "area.3", "price"]'"""),
-        (",area,,price\n1,2,3,4\n", "table.csv: column 3 has no name, and columns beside it have; "
-         "give each one, or list those to use in data.features=[...]"),
         ("price\n1\n2\n", "table.csv: has no column beside price; there is nothing to learn from"),
         ("area,prize\n1,2\n",
          "table.csv: has no column 'price'; did you mean 'prize'?; its columns are: area, prize"),

@@ -207,14 +207,14 @@ def test_an_index_is_no_feature(tmp_path, caplog, name):
     splits = load(path, "y")
     assert splits.facts["columns"] == ["a"]
     assert {*all_inputs(splits)[:, 0].tolist()} == {*map(float, range(7))}
-    assert "taken for the index of a data frame" in caplog.text
+    assert "no feature, without a name or with that of a data frame's index" in caplog.text
     if name in header.split(","):  # pandas.read_csv(...).to_parquet, or polars of what pandas wrote
         frame = polars.DataFrame([row.split(",") for row in rows], orient="row")
         frame.columns = header.split(",")
         frame.write_parquet(tmp_path / "t.parquet")
         caplog.clear()
         assert load(tmp_path / "t.parquet", "y").facts["columns"] == ["a"]
-        assert f"not for a feature: column {name!r}" in caplog.text
+        assert f"frame's index: column {name!r}" in caplog.text
 
 
 @pytest.mark.parametrize("gap", ["NA", "", "nan", "inf", "many", "1_0"])

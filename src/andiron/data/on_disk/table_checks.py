@@ -127,11 +127,11 @@ def _report_kinds(
         )
     texts = {name: values[name].drop_nulls().n_unique()
              for name in kinds if kinds[name] == "text"}  # fmt: skip
-    dates = [name for name in kinds if kinds[name] == "date"]
-    counted = [f"{name} ({number} texts)" for name, number in texts.items()]
-    for what, names in (("categories", counted), ("dates", dates)):
-        if names:
-            log.info("%s: columns read as %s: %s", source, what, ", ".join(names))
+    if texts:
+        counted = ", ".join(f"{name} ({number} texts)" for name, number in texts.items())
+        log.info("%s: columns read as categories: %s", source, counted)
+    if dates := [name for name in kinds if kinds[name] == "date"]:
+        log.info("%s: columns read as dates: %s", source, ", ".join(dates))
     _warn_of_texts(source, texts, values, request)
 
 

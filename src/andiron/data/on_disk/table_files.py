@@ -100,7 +100,7 @@ def is_parquet(path: Path, file: File) -> bool:
 def chosen(path: Path, request: Request, header: Names, index: Collection[str]) -> Names:
     """The features, by default all columns without another role, but for the index of pandas.
 
-    Raises: DataError for a column that is not in the `header`, or has no name between others.
+    Raises: DataError for a column that is not in the `header`.
     """
     index = [name for name in header
              if name in index or UNNAMED.fullmatch(name)]
@@ -111,13 +111,6 @@ def chosen(path: Path, request: Request, header: Names, index: Collection[str]) 
                 f"{path}: has no column {name!r}{errors.nearest(name, header)}; its columns are: "
                 f"{', '.join(header)}"
             )
-    named = [place for place, name in enumerate(header) if name]
-    if request.features is None and "" in header[named[0] : named[-1]]:
-        number = named[0] + 1 + header[named[0] :].index("")
-        raise errors.DataError(
-            f"{path}: column {number} has no name, and columns beside it have; give each one, or "
-            "list those to use in data.features=[...]"
-        )
     features = request.features or [
         name for name in header if name and name not in beside and name not in index
     ]
@@ -127,7 +120,8 @@ def chosen(path: Path, request: Request, header: Names, index: Collection[str]) 
         )
     if left_out := [name for name in index if name not in (*features, *beside)]:
         log.warning(
-            "%s: taken for the index of a data frame, and not for a feature: column %s",
+            "%s: no feature, without a name or with that of a data frame's index: column %s; "
+            "data.features=[...] lists all that are",
             path, ", ".join(map(repr, left_out)),
         )  # fmt: skip
     return features
