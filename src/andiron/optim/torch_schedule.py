@@ -238,6 +238,10 @@ def _restore(scheduler: Any, saved: Any) -> None:
             f"{firsts[1]}; its state has all later rates, so that a resume cannot change them: "
             "give the same rates, or start another run from these weights"
         )
+    for setting in inspect.signature(type(scheduler)).parameters.keys() - {"last_epoch"}:
+        was, given = state.get(setting), now[0].get(setting)
+        if isinstance(given, int | float) and was != given:
+            log.warning("the checkpoint's %s=%s counts, not %s", setting, was, given)
     scheduler.load_state_dict({**scheduler.state_dict(), **state})
     for group, values in zip(scheduler.optimizer.param_groups, groups, strict=True):
         set_rate(group, float(values.pop("lr")))

@@ -130,6 +130,14 @@ def test_a_scheduler_continues_from_its_files(makers, every):
                 assert [*rates_of(resumed, range(length, 28))] == whole[length:], (name, length)
 
 
+def test_a_setting_that_the_checkpoint_changes_back_is_named(caplog):
+    long, short = (lr_scheduler.CosineAnnealingLR(optimizer(), n, eta_min=0.01) for n in (8, 4))
+    TorchSchedule(long).load_state_dict(TorchSchedule(short).state_dict())
+    assert long.T_max == 4  # torch's states have settings too: the rate rises from epoch 4 on
+    warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert warnings == ["the checkpoint's T_max=4 counts, not 8"]
+
+
 def test_a_scheduler_of_timm_gives_the_rates_of_its_own_loop():
     for name, make in of_timm().items():
         plain, expected = make(optimizer()), []
