@@ -163,7 +163,7 @@ def test_class_names_are_sorted_and_every_part_has_each_class(file):
 def test_without_kind_the_targets_tell(file, caplog, labels, kind, class_names):
     number_of_rows = 8 * len(labels) if len(labels) < 44 else 44
     content = "x,y\n" + "".join(
-        f"{-row},{labels[row % len(labels)]}\n" for row in range(number_of_rows)
+        f"{row / 2},{labels[row % len(labels)]}\n" for row in range(number_of_rows)
     )
     path = file(content)
     with caplog.at_level(logging.INFO):
@@ -174,9 +174,9 @@ def test_without_kind_the_targets_tell(file, caplog, labels, kind, class_names):
 
 
 def test_kind_decides_against_what_the_targets_look_like(file, caplog):
-    content = "x,y\n" + "".join(f"{-row},{row % 3 * 5}\n" for row in range(44))
+    content = "x,y\n" + "".join(f"{row / 2},{row % 3 * 5}\n" for row in range(44))
     assert load(file(content), "y", kind="classification").facts["class_names"] == ["0", "5", "10"]
-    content = "x,y\n" + "".join(f"{-row},{row % 2}\n" for row in range(44))
+    content = "x,y\n" + "".join(f"{row / 2},{row % 2}\n" for row in range(44))
     assert load(file(content), "y", kind="regression").facts["num_outputs"] == 1
     assert caplog.messages == []
 

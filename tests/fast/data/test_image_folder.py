@@ -281,10 +281,12 @@ def whole(root):
      "columns file and label; move the folder of a part without labels away"),
     (lambda root: fill(root, {"ant": 3}), {},
      "ROOT: has one class, 'ant'; there is nothing to classify: add another; if its folders are "
-     "classes or parts, set data.path=ROOT/ant"),
+     "classes or parts, set data.path=ROOT/ant; if its files are pictures, give "
+     "labels.csv, with the columns file and label"),
     (lambda root: arranged(root, ["photos/train", "photos/test"]), {},
      "ROOT: has one class, 'photos'; there is nothing to classify: add another; if its folders are "
-     "classes or parts, set data.path=ROOT/photos"),
+     "classes or parts, set data.path=ROOT/photos; if its files are pictures, give "
+     "labels.csv, with the columns file and label"),
     (lambda root: (fill(root, COUNTS) / "cat" / "gone.png").symlink_to("nowhere"), {},
      "ROOT/cat/gone.png: there is no such file; correct the path"),
     (with_a_class_of_notes, {},
@@ -341,7 +343,8 @@ def truncate(file):
 
 DAMAGE = {
     "truncated": truncate, "empty": lambda file: file.write_bytes(b""),
-    "another format": lambda file: file.write_text("<html>404 not found</html>"),
+    "another format": lambda file: file.write_text("{}"),
+    "LFS": lambda file: file.write_text("version https://git-lfs.github.com/spec/v1\noid"),
 }  # fmt: skip
 
 
@@ -361,6 +364,7 @@ def test_a_damaged_image_is_an_error_at_the_batch_that_asks_for_it(root, how, su
     message = message_of(errors.DataError, dataset.__getitems__, torch.tensor([0, 1]))
     assert message.startswith(f"{file}: cannot be read as an image (")
     assert "); replace the file or remove it; data.scan=true lists all" in message
+    assert ("git lfs pull" in message) == (how == "LFS")
 
 
 @pytest.mark.parametrize("num_workers", [0, 1])

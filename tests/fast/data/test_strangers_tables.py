@@ -217,6 +217,33 @@ def test_an_index_is_no_feature(tmp_path, caplog, name):
         assert f"frame's index: column {name!r}" in caplog.text
 
 
+@pytest.mark.parametrize("row, place", [("{0} {1} b", 0), ("{1} b ", 2), ('"{0}" {1} "b"', 0)])
+def test_a_header_may_lack_the_name_of_the_rows_or_of_nothing(tmp_path, caplog, row, place):
+    lines = [row.format(f"name{number}", number) for number in range(40)]
+    path = tmp_path / "t.txt"
+    lines[20:] = [line.replace("b", "c") for line in lines[20:]]
+    path.write_text("\n".join(["x y", *lines]))
+    splits = load(path, "y")
+    assert splits.facts["columns"] == ["x"] and splits.facts["class_names"] == ["b", "c"]
+    assert {*all_inputs(splits)[:, 0].tolist()} == {*map(float, range(40))}
+    assert "frame's index: column ''" in caplog.text
+    path.write_text("\n".join(["x y", *lines, "1 b"]))
+    assert "line 42: has 2 values where the header has 3 names" in refusal(path)
+
+
+@pytest.mark.parametrize("classes, said", [
+    (["Yes", "yes", "No"], "may be one: 'Yes', 'yes'; write them alike"),
+    (["1", "1.0", "01", "x"], "may be one: '01', '1', '1.0'; write"),
+    (["drama", "drama|comedy", "comedy|horror"], "(multi-label), such as 'comedy|horror'"),
+    (["good", "very good", "bad"], ""),
+])  # fmt: skip
+def test_classes_that_are_alike_or_lists_are_named(tmp_path, caplog, classes, said):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + "".join(f"{row / 2},{(classes * 40)[row]}\n" for row in range(40)))
+    assert load(path, "y").facts["class_names"] == sorted(classes)
+    assert said in caplog.text and bool(said) == bool(caplog.text)
+
+
 @pytest.mark.parametrize("gap", ["NA", "", "nan", "inf", "many", "1_0"])
 def test_a_late_text_among_numbers_changes_no_other(tmp_path, gap):
     rows = [[str(row), str(row / 4), str(row % 2)] for row in range(4000)]
@@ -319,6 +346,7 @@ TABLE = "x,y\n" + "".join(f"{row},{row % 2}\n" for row in range(40))
     ("t.parquet", b"version https://git-lfs.github.com/spec/v1\noid", "run git lfs pull"),
     ("t.csv", b"\n<!DOCTYPE html><html>", "is a web page, not the file"),
     ("t.pq", b"<HTML lang=en>", "is a web page, not the file"),
+    ("t.rds", b"RDX3", "is a file of R; write the table as CSV or parquet"),
 ])  # fmt: skip
 def test_another_format_is_named_with_what_makes_a_table_of_it(tmp_path, name, start, said):
     (tmp_path / name).write_bytes(start + bytes(40))
@@ -361,18 +389,21 @@ def test_a_column_without_cells_is_named_or_left_out(tmp_path, kind):
     assert f"data.exclude=[{kind}]" in refusal(path)
 
 
-def test_numbers_of_the_date_format_are_dates_if_all_are(tmp_path):
+def test_numbers_of_the_date_format_are_dates_if_all_are(tmp_path, caplog):
     path = tmp_path / "t.csv"
     numbers = [20240128 + row // 20 * 82 for row in range(40)]  # 28 January, 10 February
     numbers[5] = ""
     rows = [f"{number},{row % 3},{row % 2}" for row, number in enumerate(numbers)]
     path.write_text("\n".join(["day,x,y", *rows]) + "\n")
     splits = load(path, "y", date_format="%Y%m%d", missing="drop")
-    assert {*all_inputs(splits)[:, 0].tolist()} == {19750.0, 19763.0}
+    assert {*all_inputs(splits)[:, 0].tolist()} == {19750.0, 19763.0} and not caplog.text
+    path.write_text(path.read_text().replace("20240210", "20250210"))
+    load(path, "y", missing="drop")
+    assert "column 'day' looks like dates" in caplog.text
     data = Described("t", splits.batcher, splits.facts, 64, "float32")
     for row in ({"day": 20240210, "x": 1}, {"day": "2024-02-10", "x": "1"}):
         assert recorded_kind.of(data).samples([row]).dataset.inputs.tolist() == [[19763, 1]]
-    path.write_text(path.read_text() + "20240230,1,1\n")
+    path.write_text(path.read_text() + "20250230,1,1\n")
     assert "no column of" in refusal(path, date_format="%Y%m%d", missing="drop")
 
 
@@ -380,13 +411,14 @@ def test_decimals_and_times_of_parquet_are_values(tmp_path):
     frame = polars.DataFrame({
         "money": polars.Series([f"{row}.10" for row in range(40)]).cast(polars.Decimal(9, 2)),
         "small": polars.Series([row / 10 for row in range(40)], dtype=polars.Float32),
+        "large": polars.Series(range(40), dtype=polars.Int128),
         "hour": [time(row % 3) for row in range(40)], "y": [0.0, 1.0] * 20,
     })  # fmt: skip
     frame.write_parquet(tmp_path / "t.parquet")
     splits = load(tmp_path / "t.parquet", "y")
     rows = {tuple(row[:2]) for row in all_inputs(splits).tolist()}
     single = torch.tensor([[row + 0.1, row / 10] for row in range(40)]).tolist()
-    assert rows == {*map(tuple, single)} and splits.input_shape == (5,)
+    assert rows == {*map(tuple, single)} and splits.input_shape == (6,)
 
 
 def test_a_number_far_from_zero_is_standardised_in_float64(tmp_path):
@@ -477,31 +509,36 @@ def test_rows_of_nothing_are_ignored_with_read(tmp_path):
 
 @pytest.mark.parametrize("name", ["index", "level_0", "row_nr", "id", "Kunden-Nr."])
 @pytest.mark.parametrize(
-    "numbers", [range(40), range(1, 41), range(0, 120, 3), [9, *range(20, 59)]]
+    "numbers",
+    [
+        range(40), range(1, 41), range(0, 120, 3), [9, *range(20, 59)], range(48, 8, -1),
+        [row * 7 % 41 for row in range(40)],
+    ],
 )
 def test_a_feature_that_counts_the_rows_is_named(tmp_path, caplog, name, numbers):
     rows = [f"{number},{row % 7},{row > 20:d}" for row, number in enumerate(numbers)]
     path = tmp_path / "t.csv"
     path.write_text("\n".join([f"{name},a,y", *rows]) + "\n")
     assert load(path, "y").facts["columns"] == [name, "a"]
-    assert f"t.csv: column {name!r} increases with each row" in caplog.text
+    assert f"t.csv: column {name!r} has another whole number in each row" in caplog.text
     assert f"set 'data.exclude=[\"{name}\"]'" in caplog.text
     caplog.clear()
     load(path, "y", exclude=[name])
     load(path, "y", features=[name, "a"])
-    assert "increases" not in caplog.text
+    assert "another whole number" not in caplog.text
 
 
 @pytest.mark.parametrize("column", [
-    [row % 39 for row in range(40)], [row / 4 for row in range(40)], [-row for row in range(40)],
-    [f"2024-01-{1 + row:02d}" for row in range(31)], [f"t{row}" for row in range(10)] * 4,
+    [row % 39 for row in range(40)], [row / 4 for row in range(40)],
+    [row * 97 % 101 for row in range(40)], [f"2024-01-{1 + row:02d}" for row in range(31)],
+    [f"t{row}" for row in range(10)] * 4,
 ])  # fmt: skip
 def test_other_features_are_not_taken_for_a_counter_of_rows(tmp_path, caplog, column):
     rows = [f"{value},{row % 2}" for row, value in enumerate(column)]
     path = tmp_path / "t.csv"
     path.write_text("\n".join(["index,y", *rows]) + "\n")
     load(path, "y")
-    assert "increases" not in caplog.text
+    assert "another whole number" not in caplog.text
 
 
 @pytest.mark.parametrize("space", [" ", "\xa0", "\u202f"])

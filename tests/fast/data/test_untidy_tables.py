@@ -430,9 +430,9 @@ def test_a_quote_within_a_value_ends_no_line(file):
 
 
 def test_texts_that_stand_for_missing_values_in_few_rows_are_named_by_their_option(file):
-    marks = {3: "n.c.", 5: "n.c.", 8: "-", 13: "-", 16: "sum"}
+    marks = {3: "#DIV/0!", 5: "#DIV/0!", 8: "-", 13: "-", 16: "sum"}
     rows = [[marks.get(row, str(row)), str(row)] for row in range(20)]
     path = file(text_of(rows, ["x", "price"]))
-    said = "or take such texts as missing ('data.missing_values=[\"?\", \"n.c.\", \"-\"]')"
+    said = "or take such texts as missing ('data.missing_values=[\"?\", \"#DIV/0!\", \"-\"]')"
     assert said in refused(path, missing="median", missing_values=["?"])
-    load(path, missing="median", missing_values=["?", "n.c.", "-"], max_bad_lines=1)
+    load(path, missing="median", missing_values=["?", "#DIV/0!", "-"], max_bad_lines=1)

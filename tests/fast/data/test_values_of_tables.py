@@ -22,7 +22,8 @@ WRITTEN = [
     "%b %d %Y", "%d-%b-%Y", "%b %d, %Y", "%B %d, %Y", "%d %B %Y", "%d %b %Y", "%d-%b-%y",
     "%Y-%b-%d", "%b %Y", "%m/%d/%Y %I:%M %p", "%d/%m/%Y %I:%M:%S %p", "%Y-%m-%d %I:%M %p",
     "%d.%m.%Y", "%d/%b/%Y:%H:%M:%S", "%a, %d %b %Y", "%A, %B %d, %Y", "%d %b %Y %H:%M",
-    "%m/%d/%y %H:%M", "%d/%b/%Y:%H:%M:%S %z", "%a, %d %b %Y %H:%M:%S %z",
+    "%m/%d/%y %H:%M", "%d/%b/%Y:%H:%M:%S %z", "%a, %d %b %Y %H:%M:%S %z", "%Y-%m", "%Y-%j",
+    "%Y/%m/%d", "%Y年%m月%d日", "%H:%M:%S",
 ]  # fmt: skip
 
 CPU = torch.device("cpu")
@@ -184,7 +185,7 @@ def test_a_column_of_dates_is_named_with_the_option(tmp_path, caplog, date_forma
         file.write("sum,780,1\n")
     load(tmp_path / "t.csv", exclude=["x"])
     (actual,) = (
-        warning for warning in warnings(caplog) if "looks like dates, and is read as" in warning
+        warning for warning in warnings(caplog) if "looks like dates, and is not read" in warning
     )
     assert "set data.date_format" in actual
     caplog.clear()
@@ -204,6 +205,7 @@ def test_names_of_months_in_another_language_are_taken_for_dates(tmp_path, caplo
 @pytest.mark.parametrize("texts", [
     ["May", "June", "July"], ["Jan Smith", "Marc Decker"], ["10-20", "20-30"], ["3 of 4", "1 of 4"],
     ["v1.2.3", "v1.2.4"], ["Mayor", "Marshal"],
+    ["2019-20", "2020-21"], ["1990-1995", "1995-2000"], ["2019.5", "2020.5"],
 ])  # fmt: skip
 def test_other_texts_are_not_taken_for_dates(tmp_path, caplog, texts):
     rows = [f"{texts[row % len(texts)]},{row % 2}" for row in range(40)]

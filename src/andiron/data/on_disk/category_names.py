@@ -5,12 +5,17 @@
     (1, 1, 2, -1)
 """
 
-from collections.abc import Callable, Iterable
+import logging
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 import numpy as np
+
+from andiron.plain import readable
 
 # of pandas, NaT of its dates, and ? of the UCI repository
 MISSING = frozenset({
@@ -18,6 +23,8 @@ MISSING = frozenset({
     "<NA>", "N/A", "NA", "NULL", "NaN", "NaT", "None", "n/a", "nan", "null", "?",
 })  # fmt: skip
 BOOLEANS = ("true", "false")
+SHARED = 1.5  # labels in which a tag stands, on average; words of class names stand in fewer
+log = logging.getLogger("andiron")
 FIRST_DAY = datetime(1970, 1, 1, tzinfo=UTC)
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -54,6 +61,25 @@ def distinct(names: Iterable[str]) -> list[str]:
     for name in names:
         first.setdefault(name.lower() if name.lower() in BOOLEANS else name, name)
     return [*first.values()]
+
+
+def warn_of_classes(source: str, names: Sequence[str], marks: str = "[,;|]+") -> None:
+    """Warns of classes that are written differently, or combine the same words, as tags do.
+
+    `marks` is a regular expression of what is between tags.
+    """
+    values = [value_of(name.casefold()) for name in names]
+    counts = Counter(values)
+    if alike := [repr(name) for name, value in zip(names, values) if counts[value] > 1]:
+        what = "%s: classes that are written differently, and may be one: %s; write them alike"
+        log.warning(what, source, readable.joined(alike))
+    tags = Counter(tag.strip() for name in names for tag in {*re.split(marks, name)})
+    if tags.total() >= SHARED * len(tags):
+        log.warning(
+            "%s: the labels look like several labels for a sample (multi-label), such as %r; each "
+            "of the %d combinations is a class of its own. task=multilabel is for targets of 0 and "
+            "1 for each label", source, max(names, key=len), len(names),
+        )  # fmt: skip
 
 
 def places(names: Iterable[str]) -> Callable[[str], int]:

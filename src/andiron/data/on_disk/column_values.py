@@ -27,10 +27,12 @@ SIGN = "(?:[%‰$¢£¥€₹₽₩]|EUR|USD|GBP|CHF)?"
 LIKE_NUMBER = re.compile(
     rf"[+-]?\s*{SIGN}\s*(\d+([.,'\s]\d{{3}})*[.,]?\d*|inf)\s*{SIGN}", re.ASCII | re.I
 )
-LIKE_DATE = re.compile(
-    r".*\b\d{1,4}[./ -]\d{1,2}[./ -]\d{2,4}\b.*"
+LIKE_DATE = re.compile(  # a number such as 20240531, a month such as 2024-05 and a time too
+    r".*\b(\d{1,4}[./ -]\d{1,2}[./ -]\d{2,4}|\d{4}([./-]\d{1,2}){2})\b.*"
     r"|(?=.*\d).*\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec).*"
-    r"|\d{1,2}\.?\s+[^\W\d_]{3,}\.?\s+(19|20)\d\d", re.I
+    r"|\d{1,2}\.?\s+[^\W\d_]{3,}\.?\s+(19|20)\d\d|\d{4}年.*"
+    r"|(19|20)\d\d([/-](0?[1-9]|1[0-2]|\d{3})|[01]\d[0-3]\d(\.0)?)|\d{1,2}(:\d\d){1,2}(\.\d+)?",
+    re.I,
 )
 SEPARATORS = {".": r"\.", ",": ",", " ": r"\s", "'": "['\u2019]"}  # as patterns
 EPOCH = 719_162  # days from 0001-01-01, the first of Python, to 1970-01-01

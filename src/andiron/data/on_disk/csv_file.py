@@ -33,6 +33,7 @@ from andiron.ranges import Index, Number, Proportion, Seed, SetName, SplitOption
 from andiron.recording import keep_arguments
 
 log = logging.getLogger("andiron")
+MOST_SPAN = 2  # numbers for each row, if a table is a sample of what was numbered
 Names = Annotated[Sequence[str], Field(min_length=1)]
 Text = Annotated[str, Field(min_length=1)]
 
@@ -133,14 +134,15 @@ def csv(
 
 
 def _warn_of_counters(table: Columns) -> None:
-    """Names columns of whole numbers that increase with each row."""
+    """Names columns of whole numbers that increase with each row, or number rows in any order."""
     for name in (name for name, kind in table.kinds.items() if kind == "number"):
         values = table.column(name)
-        is_rising = len(values) > 1 and values.is_sorted() and (np.diff(values) > 0).all()
-        if is_rising and (values % 1 == 0).all():
+        steps = np.diff(values.sort())
+        is_counter = values.is_sorted() or steps.sum() < MOST_SPAN * len(values)
+        if len(steps) and is_counter and (steps > 0).all() and (values % 1 == 0).all():
             log.warning(
-                "%s: column %r increases with each row, and is a feature; if it numbers the rows, "
-                "set 'data.exclude=[\"%s\"]'", table.source, name, name,
+                "%s: column %r has another whole number in each row, and is a feature; if it "
+                "numbers the rows, set 'data.exclude=[\"%s\"]'", table.source, name, name,
             )  # fmt: skip
 
 

@@ -74,6 +74,9 @@ def table(path: Path, file: File, request: Request) -> Table:
     delimiter, first = _delimiter(path, file, wanted, request.reading.encoding or stored)
     names = [*(header or first)]
     workspace = request.workspace
+    some = [row for _, row in itertools.islice(rows(path, file, delimiter), 1, MOST_TITLE_LINES)]
+    if not header and {*map(len, some)} == {len(names) + 1}:  # names of rows, or a mark at the end
+        names.insert(0 if any(row[-1] for row in some) else len(names), "")
     if not header and _look_like_data(names):
         raise errors.DataError(
             f"{path}: its first line looks like data ({readable.joined(names)}): for a file "

@@ -151,8 +151,11 @@ def opened(path: Path) -> Iterator[Any]:
     """The PIL image in a file. Raises: DataError as `of_file`, also for what is done with it."""
     from PIL import Image  # 40 ms, so only a folder of images imports it
 
-    with _readable(str(path)), files.opened(path) as file, Image.open(file) as image:
-        yield image
+    with _readable(str(path)), files.opened(path) as file:
+        if what := files.stand_in(file.peek(files.SIGN)):
+            raise ValueError(what)
+        with Image.open(file) as image:
+            yield image
 
 
 @contextmanager

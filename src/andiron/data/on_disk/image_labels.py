@@ -1,16 +1,13 @@
 """A table of labels beside pictures: the label of each, and its other columns."""
 
 import csv
-import logging
-import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 
 from andiron import errors
-from andiron.data.on_disk.category_names import MISSING
+from andiron.data.on_disk.category_names import MISSING, warn_of_classes
 
-log = logging.getLogger("andiron")
 EXAMPLE = "labels.csv, with the columns file and label"
 PREFERRED = ("labels.csv", "metadata.csv")
 FILES = (
@@ -18,7 +15,6 @@ FILES = (
     "path", "file_path", "filepath", "name", "id",
 )  # fmt: skip
 Cells = dict[str, dict[str, str]]  # of a table of labels, by picture and column
-SHARED = 1.5  # labels in which a tag stands, on average; words of class names stand in fewer
 LABELS = ("label", "labels", "class", "class_name", "category", "target")
 
 
@@ -53,21 +49,10 @@ def read(table: Path, images: Sequence[str]) -> tuple[dict[str, list[str]], Cell
         labels[picture := pictures.pop()] = label
         cells[picture] = row
     classes: dict[str, list[str]] = {label: [] for label in sorted({*labels.values()})}
-    _warn_of_tags(table, [*classes])
+    warn_of_classes(str(table), [*classes], r"[\s,;|]+")
     for image in sorted(labels):
         classes[labels[image]].append(image)
     return classes, cells
-
-
-def _warn_of_tags(table: Path, labels: Sequence[str]) -> None:
-    """Warns of labels that are combinations of the same words, as tags are."""
-    tags = Counter(tag for label in labels for tag in {*re.split(r"[\s,;|]+", label)})
-    if tags.total() >= SHARED * len(tags):
-        log.warning(
-            "%s: the labels look like several labels for a picture (multi-label), such as %r; each "
-            "of the %d combinations is a class of its own. task=multilabel is for targets of 0 and "
-            "1 for each label", table, max(labels, key=len), len(labels),
-        )  # fmt: skip
 
 
 def rows_of(

@@ -205,7 +205,8 @@ def _tree(root: Path, folders: Mapping[str, str], known: Sequence[str] = ()) -> 
     if len(class_names) < 2:
         raise errors.DataError(
             f"{root}: has one class, {class_names[0]!r}; there is nothing to classify: add another"
-            f"; if its folders are classes or parts, set data.path={root / class_names[0]}"
+            f"; if its folders are classes or parts, set data.path={root / class_names[0]}; if its "
+            f"files are pictures, give {image_labels.EXAMPLE}"
         )
     if ignored:
         what = "%s: ignored files that are not images: %d, such as %s"

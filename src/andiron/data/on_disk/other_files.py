@@ -55,6 +55,10 @@ BY_SUFFIX = {
     ".duckdb": "a database; {elsewhere}",
     ".pkl": "a pickle; {elsewhere}",
     ".pickle": "a pickle; {elsewhere}",
+    ".rds": "a file of R; {elsewhere}",
+    ".rdata": "a file of R; {elsewhere}",
+    ".mat": "a file of MATLAB; {elsewhere}",
+    ".arff": "a file of Weka; remove its lines to @data, and name the columns in data.header=[...]",
 }
 
 

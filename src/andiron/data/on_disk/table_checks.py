@@ -132,21 +132,24 @@ def _report_kinds(
         log.info("%s: columns read as categories: %s", source, counted)
     if dates := [name for name in kinds if kinds[name] == "date"]:
         log.info("%s: columns read as dates: %s", source, ", ".join(dates))
-    _warn_of_texts(source, texts, values, request)
+    _warn_of_columns(source, kinds, texts, values, request)
 
 
-def _warn_of_texts(
-    source: str, texts: Mapping[str, int], values: Mapping[str, polars.Series], request: Request
-) -> None:
-    """Names columns of texts that look like dates, and columns in which few rows share a text."""
-    for name in texts.keys() - request.reading.kinds.keys():
-        some = values[name].drop_nulls().head(column_values.MOST_LOOKED_AT)
+def _warn_of_columns(
+    source: str, kinds: Mapping[str, Kind], texts: Mapping[str, int],
+    values: Mapping[str, polars.Series], request: Request,
+) -> None:  # fmt: skip
+    """Names columns that look like dates, and columns in which few rows share a text."""
+    for name in kinds.keys() - request.reading.kinds.keys():
+        if kinds[name] == "date":
+            continue
+        some = column_values.texts(values[name].drop_nulls().head(column_values.MOST_LOOKED_AT))
         dates = [*filter(column_values.LIKE_DATE.fullmatch, some)]
         if 2 * len(dates) > len(some):  # a sum may stand below them
             log.warning(
-                "%s: column %r looks like dates, and is read as categories; set data.date_format, "
-                "such as '%%d.%%m.%%Y' or '%%b %%d %%Y' (names of months are English)",
-                source, name,
+                "%s: column %r looks like dates, and is not read as such; set data.date_format, "
+                "such as '%%d.%%m.%%Y', '%%Y%%m%%d', '%%H:%%M' or '%%b %%d %%Y' (names of months "
+                "are English)", source, name,
             )  # fmt: skip
     own = [name for name, number in texts.items() if name not in request.reading.kinds
            and number > FEW_TEXTS and 2 * number > len(values[name])]  # fmt: skip
@@ -207,9 +210,11 @@ def _remedy(bad: polars.DataFrame, request: Request, number_valid: int) -> str:
         remedies.append(f"leave out columns ({argument('exclude', [*request.exclude, *features])})")
     if is_gap.any():
         remedies.append("set data.missing=median or data.missing=drop")
+    if not number_valid and request.has_number_targets and not is_feature.all():
+        remedies.append("predict classes with data=csv")
     if len(wrong):
         remedies.append(f"read text ({argument('categories', [*reading.kinds, *wrong])})")
-    if len(words) and len(misread) < number_valid and not words.str.contains(r"\d").any():
+    if len(words) and len(misread) < number_valid and not words.str.contains(r"^[^#]*\d").any():
         gaps = [*map(str, reading.missing_values or ()), *words]
         remedies.append(f"take such texts as missing ({argument('missing_values', gaps)})")
     return ", or ".join(remedies)

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from andiron import errors
-from andiron.data.on_disk.category_names import distinct, parsed, places
+from andiron.data.on_disk.category_names import distinct, parsed, places, warn_of_classes
 from andiron.data.on_disk.column_values import finite
 from andiron.data.on_disk.columns import Columns
 from andiron.plain import readable
@@ -83,6 +83,7 @@ def target_classes(table: Columns, target: str) -> tuple[Int[Tensor, " rows"], l
     where = f"{table.source}, column {target!r}"
     if len(names) == 1:
         raise errors.DataError(f"{where}: every row is {names[0]!r}; there is nothing to classify")
+    warn_of_classes(where, names)
     classes = known_classes(table, target, names)
     counts = classes.bincount().tolist()
     if rare := [repr(name) for name, number in zip(names, counts) if number == 1]:
