@@ -25,7 +25,6 @@ STAND_INS = {
     b"<!doctype": "a web page, not the file: download the file itself",
     b"<html": "a web page, not the file: download the file itself",
 }  # by how it begins
-SIGN = 64  # bytes that tell one
 NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # on a pipe; Windows has none
 
 
@@ -89,7 +88,7 @@ def opened(path: Path) -> io.BufferedReader:
 def check_itself(path: Path) -> None:
     """Raises: ValueError for a small text in the place of a file; else as `opened`."""
     with opened(path) as file:
-        if what := stand_in(file.read(SIGN)):
+        if what := stand_in(file.read(64)):
             raise ValueError(what)
 
 

@@ -63,7 +63,7 @@ def distinct(names: Iterable[str]) -> list[str]:
     return [*first.values()]
 
 
-def warn_of_classes(source: str, names: Sequence[str], marks: str = "[,;|]+") -> None:
+def warn_of_classes(source: str, names: Sequence[str], marks: str = r"\s*[,;|]\s*") -> None:
     """Warns of classes that are written differently, or combine the same words, as tags do.
 
     `marks` is a regular expression of what is between tags.
@@ -73,7 +73,7 @@ def warn_of_classes(source: str, names: Sequence[str], marks: str = "[,;|]+") ->
     if alike := [repr(name) for name, value in zip(names, values) if counts[value] > 1]:
         what = "%s: classes that are written differently, and may be one: %s; write them alike"
         log.warning(what, source, readable.joined(alike))
-    tags = Counter(tag.strip() for name in names for tag in {*re.split(marks, name)})
+    tags = Counter(tag for name in names for tag in {*re.split(marks, name)})
     if tags.total() >= SHARED * len(tags):
         log.warning(
             "%s: the labels look like several labels for a sample (multi-label), such as %r; each "

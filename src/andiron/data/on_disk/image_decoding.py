@@ -152,7 +152,7 @@ def opened(path: Path) -> Iterator[Any]:
     from PIL import Image  # 40 ms, so only a folder of images imports it
 
     with _readable(str(path)), files.opened(path) as file:
-        if what := files.stand_in(file.peek(files.SIGN)):
+        if what := files.stand_in(file.peek()):
             raise ValueError(what)
         with Image.open(file) as image:
             yield image

@@ -35,7 +35,6 @@ GROUP_CELLS = 2**24  # in memory as they are read: 256 MiB of texts
 INPUT_BYTES = 4  # float32
 MOST_DIGITS = 38  # of a decimal that polars reads
 NO_CELL = (polars.Binary, polars.Duration, polars.Object, polars.BaseExtension)
-WIDE = (polars.Int128, polars.UInt128)  # which NumPy has not
 UNNAMED = re.compile(r"Unnamed: \d+(\.\d+|_level_\d+)*|__index_level_\d+__|")  # by pandas
 # an interval, which stops polars otherwise even in a column that is left out
 polars.Config.load('{"environment": {"POLARS_IMPORT_INTERVAL_AS_STRUCT": "1"}}')
@@ -144,7 +143,8 @@ def of_parquet(path: Path, file: Any, request: Request) -> Table:
     _check_kinds(path, schema)
     schema |= {name: polars.Datetime("us", kind.time_zone) for name, kind in schema.items()
                if isinstance(kind, polars.Datetime)}  # fmt: skip
-    schema |= dict.fromkeys((name for name in schema if schema[name] in WIDE), polars.Float64)
+    schema |= {name: polars.Float64 for name, kind in schema.items()
+               if kind == polars.Int128}  # which NumPy has not  # fmt: skip
     casts = polars.ScanCastOptions(
         datetime_cast="nanosecond-downcast", integer_cast="allow-float"
     )
