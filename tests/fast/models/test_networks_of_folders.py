@@ -16,6 +16,7 @@ from andiron.disk import tokenizer_files
 from refusals import message_of
 
 transformers = pytest.importorskip("transformers")
+tokenizers = pytest.importorskip("tokenizers")
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "the"]
 SIZES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
@@ -51,6 +52,16 @@ def test_every_file_that_a_tokenizer_of_transformers_names_is_recorded():
     assert not [name for name in names | others if not is_read(name)]
     for name in ("model.safetensors", "preprocessor_config.json", "README.md", "optimizer.pt"):
         assert not is_read(name)
+
+
+def test_a_text_has_one_encoding_where_words_were_split_at_random_in_training(bert):
+    text = "the lowest newest widest lower newer"
+    trained = tokenizers.Tokenizer(tokenizers.models.BPE(dropout=0.3))
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=60, show_progress=False)
+    trained.train_from_iterator([text] * 20, trainer)
+    (bert / "vocab.txt").unlink()
+    transformers.PreTrainedTokenizerFast(tokenizer_object=trained).save_pretrained(bert)
+    assert len({str(tokenised(bert, text)) for _ in range(10)}) == 1
 
 
 CHANGES = {
