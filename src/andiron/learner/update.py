@@ -275,5 +275,8 @@ def explain_step(error: Exception, model: nn.Module, batch: object) -> None:
             f"{what}: target {match[1]} is not one of the network's classes, counted from 0; set "
             f"data.num_classes={number}, or the number of classes if it is larger"
         ) from error
-    remedy = "choose a model, a task, a loss and data that fit each other"
+    remedy = (
+        "choose a model, a task (task=forward takes batches that are no pair), a loss and data "
+        "that fit each other"
+    )
     errors.explain(error, what, f"{remedy}; train_step returns a TrainOutput")
