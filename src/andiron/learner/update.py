@@ -116,7 +116,7 @@ class Updater:
         for instrument in self.instruments:
             instrument.computed(gradients, items)
         late = None if optimizer.waiting else unread  # a group that was thawed stays so
-        flag = late and late.defers(self._undo(before, position))
+        flag = None if late is None else late.defers(self._undo(before, position))
 
         def again() -> Gradients:
             mean = self.nonfinite.checked(self.gradients(batches, position, loader)[0])
