@@ -73,6 +73,19 @@ def test_shards_are_the_tokens_of_numpy_and_their_documents(folder, tokenizer):
     assert check_checksums(folder) == 1 + 2 * len(manifest["shards"])
 
 
+def test_a_tokenizer_that_kept_its_dropout_writes_the_tokens_without_it(tokenizer, tmp_path):
+    plain = tokenizers.Tokenizer.from_file(str(tokenizer))
+    dropping = tokenizers.Tokenizer.from_file(str(tokenizer))
+    dropping.model.dropout = 0.5
+    texts = tmp_path / "texts.txt"
+    texts.write_text(DOCUMENTS[0])
+    for name, model in (("plain", plain), ("dropping", dropping)):
+        model.save(str(tmp_path / f"{name}.json"))
+        tokenize([texts], str(tmp_path / f"{name}.json"), tmp_path / name)
+    written = [next((tmp_path / name).glob("*.bin")).read_bytes() for name in ("plain", "dropping")]
+    assert written[0] == written[1]
+
+
 def test_packed_windows_are_slices_of_all_tokens(folder, tokenizer):
     whole = torch.tensor(sum(documents_in(tokenizer), []))
     splits = load(folder, stride=3)

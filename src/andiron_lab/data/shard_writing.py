@@ -45,6 +45,8 @@ def tokenize(
     OutputError if the folder exists.
     """
     named, content, model = _tokenizer(tokenizer)
+    if hasattr(model.model, "dropout"):
+        model.model.dropout = None  # a saved BPE keeps that of its training: encodings by chance
     end_token = _end(model, end)
     model.encode_special_tokens = True  # in a text they are text
     size = max(model.get_vocab(with_added_tokens=True).values()) + 1

@@ -20,11 +20,13 @@ from andiron import errors
 from andiron.errors import Problem
 from andiron.disk import files
 from andiron.plain import wings
+from andiron.shell.config import quoting
 from andiron.shell.config.misplaced import current_name
 from andiron.shell.config.schema import APART, NAMED_GROUPS, NODE_GROUPS, Train
 from andiron.shell.config.violations import fields_of
 
 FOLDERS = ("hydra.run.dir", "hydra.sweep.dir")
+TEXTS = {*FOLDERS, "fork_from", "name", "resume", "start_from", "sweep_name"}
 # a sweep of resumed runs has its own error
 OF_ALL_JOBS = (APART | {"fork_from"}) - {"resume", "resume_allow"}
 OPTUNA, SEARCH = "hydra/sweeper=optuna", "andiron_lab.search.optuna_package"
@@ -149,6 +151,10 @@ def _misreading(override: Override) -> str:
     if option in NAMED_GROUPS and isinstance(value, list) and len({*map(str, value)}) < len(value):
         return "names a choice twice, which is made once; leave one out"
     text = "" if value is None or isinstance(value, list | dict) else str(value)
+    written = str(override.input_line).partition("=")[2]
+    if option in TEXTS and type(value) in (int, float) and written != text:
+        quoted = shlex.quote(quoting.override(option, written))
+        return f"would be read as the number {text}; a text is quoted for Hydra too: {quoted}"
     if option in FOLDERS and (not text.strip() or "\0" in text):
         return "no folder; give one, or leave it out"
     if option in FOLDERS and files.is_ambiguous(text):
