@@ -63,7 +63,7 @@ hydra:
 CHANGED = {
     "project/default": re.search(r"# conf/project/default.yaml\n(.*?)```", PAGE, re.DOTALL)[1],
     "model/net": "_target_: andiron.models.MLP\nhidden: [8]\n",
-    "writers/csv": "csv: {_target_: andiron.writers.CsvWriter}\n",
+    "writers/table": "table: {_target_: andiron.writers.CsvWriter}\n",
     "hydra/output/mine": "# @package hydra\n"
     + re.sub("defaults.*\n", "", TEMPLATE["hydra/default"]),
     "experiment/example": """
@@ -114,7 +114,7 @@ def test_the_page_names_each_folder_of_the_template():
 
 
 def test_it_trains_with_its_folders_loggers_and_experiment_and_resumes(trained):
-    (path,) = trained("experiment=example", "writers=[csv,json_lines]", "lr=0.003")
+    (path,) = trained("experiment=example", "writers=[table,json_lines]", "lr=0.003")
     config = json.loads(path.read_text())
     assert path.parent.parent.name == "runs" and (path.parent / "metrics.csv").is_file()
     assert (config["lr"], config["batch_size"], config["seed"]) == (0.003, 300, 12345)

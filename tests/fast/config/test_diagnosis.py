@@ -186,6 +186,17 @@ def test_a_train_yaml_of_another_trainer_is_refused_until_its_choices_are_in_the
     assert CONF in diagnosis.all_dirs(CONF, ["--config-dir", str(CONF)])
 
 
+def test_choices_of_the_user_that_hydra_would_pass_over_are_refused_by_name(tmp_path):
+    for name in ("data/mnist.yaml", "data/mine.yaml", "hydra/sweeper/optuna.yaml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("_target_: mine.pictures")
+    arguments = ["--config-dir", str(tmp_path)]
+    message = message_of(errors.ConfigError, diagnosis.all_dirs, CONF, arguments)
+    for name in ("data/mnist.yaml", "hydra/sweeper/optuna.yaml"):
+        assert f"{tmp_path / name}: is not read" in message
+    assert "mine.yaml" not in message
+
+
 def test_a_file_of_the_users_own_config_dir_is_accepted(tmp_path):
     (tmp_path / "experiment").mkdir()
     (tmp_path / "experiment" / "mine.yaml").write_text("# @package _global_\nlr: 0.5\n")

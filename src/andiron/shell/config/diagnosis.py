@@ -146,13 +146,19 @@ def all_dirs(conf_dir: Path, arguments: list[str]) -> list[Path]:
     """The folders that a command line is composed from: `conf/`, the user's, the lab's.
 
     Raises: ConfigError for a train.yaml of the user, as of another trainer, without a
-    project/default.yaml: nothing would be of the user.
+    project/default.yaml: nothing would be of the user; and for a choice of theirs with the name
+    of one of `conf/`, which Hydra would read instead.
     """
     mine = [folder for folder in user_dirs(arguments) if folder.resolve() != conf_dir.resolve()]
     for page in (folder / "train.yaml" for folder in mine):
         if page.is_file() and not (default := page.parent / "project" / "default.yaml").is_file():
             why = f"is not read, as Andiron has its own: what it chooses belongs in {default}"
             raise errors.ConfigError([f"{page}: {why} (docs/from_lightning.md)"])
+    names = [file.relative_to(conf_dir) for file in sorted(conf_dir.glob("*/**/*.yaml"))]
+    pages = [folder / name for folder in mine for name in names]
+    why = "is not read, as Andiron has its own: give it another name"
+    if passed_over := [f"{page}: {why}" for page in pages if page.is_file()]:
+        raise errors.ConfigError(passed_over)
     return [conf_dir, *mine, *project.shipped_conf_dirs()[1:]]
 
 
