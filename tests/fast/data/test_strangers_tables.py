@@ -655,6 +655,14 @@ def test_numbers_with_signs_lead_to_the_command_that_removes_them(tmp_path):
     assert "remove the signs" not in refusal(path)
 
 
+def test_signs_of_another_encoding_are_removed_after_it(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + "".join(f"{row} €,{row % 2}\n" for row in range(40)), "cp1252")
+    line = re.search("as (iconv .+) does, and then", refusal(path, encoding="cp1252"))[1]
+    path.write_bytes(subprocess.check_output(line.replace(" |", f" {path} |"), shell=True))
+    assert len(all_inputs(load(path, "y"))) == 40
+
+
 def test_points_that_may_divide_thousands_are_named_with_the_option(tmp_path, caplog):
     path = tmp_path / "t.csv"
     numbers = ["987", "12.345", "-", "1.001", "7"] * 8

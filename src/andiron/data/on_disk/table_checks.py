@@ -187,6 +187,14 @@ def _refusal(
     return f"{where}{number} {table.unit}s cannot be used:\n{lines}{more}{remedy}"
 
 
+def _without_signs(encoding: str | None) -> str:
+    """The remedy for signs beside numbers, by a command that reads UTF-8."""
+    removed = "sed 's/[%$£€]//g' does"
+    if encoding is None:
+        return f"remove the signs, as {removed}"
+    return f"remove the signs, as iconv -t utf-8 -f {encoding} | {removed}, and then data.encoding"
+
+
 def _remedy(bad: polars.DataFrame, request: Request, number_valid: int) -> str:
     """The remedies for these values, as the end of a message."""
     remedies = ["correct or remove them"]
@@ -196,7 +204,7 @@ def _remedy(bad: polars.DataFrame, request: Request, number_valid: int) -> str:
     if "," not in (reading.decimal, reading.thousands) and bad["text"].str.contains(r"\d,\d").any():
         remedies.append(COMMA)
     if bad["text"].str.contains(r"\d\s?[%‰]|[$£€]").any():
-        remedies.append("remove the signs, as sed 's/[%$£€]//g' does")
+        remedies.append(_without_signs(reading.encoding))
     for mark, grouped in GROUPED.items():
         if reading.thousands is None and bad["text"].str.contains(grouped).any():
             remedies.append(f"""set "data.thousands='{mark}'" if 1{mark}234 is over a thousand""")
