@@ -238,7 +238,9 @@ def test_a_table_names_each_picture_once(tmp_path):
 
 def test_the_record_prepares_new_pictures_as_in_training(tmp_path):
     splits = load(fill(tmp_path), size=16)
-    samples = recorded_kind.of(described.of_splits(splits)).samples([tmp_path / "images"])
+    kind = recorded_kind.of(described.of_splits(splits))
+    assert "a photo's sides resized to the shape's" in kind.card
+    samples = kind.samples([tmp_path / "images"])
     for index, name in enumerate(samples.names):
         raw = samples.dataset.__getitems__([index])
         expected = everything(splits)[str(name).removeprefix(f"{tmp_path}/")][0]

@@ -61,8 +61,9 @@ class Pictures(Kind):
 
     @property
     def card(self) -> str:
-        how = self.data.facts.get("resizing") or "bilinear"
-        return f"a photo's shorter side resized to that of the shape ({how}), its centre cropped"
+        how = self.data.facts.get("resizing") or {}
+        sides = "sides" if how.get("squash") else "shorter side"
+        return f"a photo's {sides} resized to the shape's ({how or 'bilinear'}), its centre cropped"
 
     def own_samples(self, inputs: Sequence[Any], keep: Sequence[str]) -> NewSamples | None:
         if not (isinstance(inputs[0], str | Path) or is_picture(inputs[0])):
