@@ -24,6 +24,7 @@ from andiron.shell.cli import answers, command_line, process
 from andiron.shell.config import composition, diagnosis, project, quoting
 from andiron.shell.config.flags import ONE_RUN
 from andiron.shell.run import code_origin, resume_policy, run_record
+from andiron.shell.run.changed_options import joined
 from andiron_lab.ask import scratch
 from andiron_lab.ask.engine import Recorded
 from andiron_lab.ask.traced import Named, States, Trace
@@ -61,7 +62,8 @@ class Side:
         given = recorded_overrides.recorded(folder, conf_dirs, OF_A_PROJECT)
         check = Inherited(before, given, [*self.overrides], trusted)
         with scratch.folder() as made:
-            arguments = [*check.overrides(), quoting.override("hydra.run.dir", made), ONE_RUN]
+            run_dir = quoting.override("hydra.run.dir", made)
+            arguments = [*joined(given, self.overrides), run_dir, ONE_RUN]
             composition.run(lambda *run: changed.append(run[0]), conf_dir, arguments, check=check)
         changes = resume_policy.changes(before, asdict(changed[0]))
         trusted = trusted.with_config(resume_policy.applied({}, changes))  # the user's own words

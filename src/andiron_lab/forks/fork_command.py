@@ -13,7 +13,7 @@ from andiron.shell.config.composition import Task
 from andiron.shell.config.flags import ONE_RUN
 from andiron.shell.config.schema import Train
 from andiron.shell.run import resume_policy
-from andiron.shell.run.changed_options import without
+from andiron.shell.run.changed_options import joined, without
 from andiron.shell.training import resume_arguments
 from andiron_lab.forks import inherited, recorded_overrides
 from andiron_lab.forks.inherited import Inherited
@@ -43,7 +43,7 @@ def run(task: Task, conf_dir: Path, arguments: list[str], values: dict[str, Any]
     own.append(quoting.override("fork_from", point.text))
     check = Forked(Inherited(asdict(point.parent), recorded, own, trusted))
     one = [] if command_arguments.parsed(flags).multirun else [ONE_RUN]
-    overrides = [*check.inherited.overrides(), *one, *flags]
+    overrides = [*joined(recorded, own), *one, *flags]
     composition.run(task, conf_dir, overrides, check=check)
 
 

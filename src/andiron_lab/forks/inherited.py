@@ -16,7 +16,7 @@ from andiron.shell.config import composition, leaves, resolution, schema
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
 from andiron.shell.run import resume_policy
-from andiron.shell.run.changed_options import key_of, without
+from andiron.shell.run.changed_options import key_of
 from andiron_lab.forks import recorded_overrides
 
 
@@ -45,15 +45,6 @@ class Inherited:
     recorded: list[str]
     own: list[str]
     trusted: Trust
-
-    def overrides(self) -> list[str]:
-        """The recorded overrides, without those that others replace, and the others."""
-        added = {key_of(text) for text in self.recorded if text[0] == "+"}
-        own = [
-            f"+{text}" if key_of(text) in added and text[0] not in "+~" else text
-            for text in self.own
-        ]
-        return [*without(self.recorded, *map(key_of, self.own)), *own]
 
     def _as_recorded(self, composed: DictConfig) -> DictConfig:
         """The recorded overrides on today's conf/, with the recorded values of what is given."""

@@ -14,7 +14,8 @@ from andiron.shell.run import changed_options, run_record
 
 CONF = default_conf_dir()
 BEGUN = ["experiment=digits", "lr=0.1", "early_stopping=patience", "checkpoint.last=4",
-         "+metrics.f1={_target_: andiron.metrics.Accuracy}"]  # fmt: skip
+         "+metrics.f1={_target_: andiron.metrics.Accuracy}",
+         "clip={norm: 0.5}", "+tag=a", "name=run-${tag}"]  # fmt: skip
 
 
 @pytest.fixture
@@ -36,11 +37,13 @@ def changed(folder, *given):
     overrides, dirs = arguments.in_order([*given]), diagnosis.all_dirs(CONF, [])
     record = run_record.config(folder)
     config, _ = changed_options.changed(record, folder, overrides, dirs)
-    return composition.checked_config(config, None, dirs)
+    kept = changed_options.without([*record.variables], *map(changed_options.key_of, overrides))
+    return composition.checked_config(config, None, kept)
 
 
 @pytest.mark.parametrize("given", [
     ["num_epochs=90", "clip={norm: 1.0}", "seed=7"],
+    ["clip={value: 0.5}"],
     ["lr=0.02"],  # which the schedule follows
     ["log_every=${batch_size}", "scheduler.min_lr=1e-4"],
     ["scheduler=constant"],
@@ -51,19 +54,18 @@ def changed(folder, *given):
     ["averages=ema", "averages.ema.decay=0.9"],
     ["loss={_target_: torch.nn.CrossEntropyLoss, label_smoothing: 0.1}"],
     ["~metrics.f1"],
+    ["tag=b"],  # which the name follows
     ["+width=24", "model.width=${width}"],
     ["experiment=digits", "lr=0.1", "num_epochs=90"],  # once more, and longer
     ["optimizer=adamw", "restart=requeued"],
 ], ids=" ".join)  # fmt: skip
 def test_a_run_has_the_options_of_one_that_began_with_the_overrides(folder, given):
-    keys = [changed_options.key_of(text) for text in given]
-    kept = changed_options.without(BEGUN, *keys)
-    if given == ["~metrics.f1"]:  # there is none to leave out then
-        given = []
-    composed = composition.composed(CONF, [*kept, *arguments.in_order(given)])
+    begun = changed_options.joined(BEGUN, arguments.in_order(given))
+    # none is left to remove
+    composed = composition.composed(CONF, [text for text in begun if text != "~metrics.f1"])
     expected = dataclasses.replace(composed, resume=None, resume_allow=[])
 
-    config = changed(folder, *(given or ["~metrics.f1"]))
+    config = changed(folder, *given)
     assert dataclasses.replace(config, resume=None, resume_allow=[]) == expected
 
 
@@ -88,6 +90,17 @@ def test_a_wrong_override_is_refused(folder, given, words):
     assert words in str(refused.value)
 
 
+def test_variables_stay_and_are_given_anew_only_if_an_option_follows(folder):
+    assert changed(folder, "name=other").variables == {"tag": "a"}
+
+    computed = OmegaConf.create({"name": "${oc.decode:${tag}}"})
+    run_record.write(folder, {folder.hydra / "config.yaml": OmegaConf.to_yaml(computed).encode()})
+    assert changed(folder, "num_epochs=90").name == "run-a"
+    assert changed(folder, "tag=b", "name=${tag}").name == "b"
+    with pytest.raises(errors.ConfigError, match="name: was computed from an option that is given"):
+        changed(folder, "tag=b")
+
+
 def test_a_strangers_record_resolves_nothing_and_does_not_hang(folder):
     bomb = "a: &a [x,x]\n" + "".join(
         f"{name}: &{name} [*{one},*{one},*{one},*{one},*{one}]\n"
@@ -97,7 +110,9 @@ def test_a_strangers_record_resolves_nothing_and_does_not_hang(folder):
         run_record.write(folder, {folder.hydra / "config.yaml": text.encode()})
         assert changed(folder, "num_epochs=90").lr == 0.1
 
-    plain = run_record.read_object(folder, folder.config) | {"name": "${oc.env:HOME}"}
-    run_record.write_json(folder, {folder.config: plain})
-    with pytest.raises((errors.RunFolderError, errors.ConfigError)):
-        changed(folder, "num_epochs=90")
+    plain = run_record.read_object(folder, folder.config)
+    mirror = {"_target_": "andiron.checkpoint.Checkpointer", "mirror": "s3://strange"}
+    for odd in ({"name": "${oc.env:HOME}"}, {"variables": {"checkpoint": mirror}}):
+        run_record.write_json(folder, {folder.config: plain | odd})
+        with pytest.raises((errors.RunFolderError, errors.ConfigError)):
+            changed(folder, "num_epochs=90")

@@ -8,7 +8,7 @@ import re
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -35,14 +35,14 @@ Check = Callable[[DictConfig], schema.Train]
 
 
 def checked_config(
-    config: DictConfig, trusted: Trust | None = None, folders: Iterable[Path] = ()
+    config: DictConfig, trusted: Trust | None = None, recorded: Collection[str] = ()
 ) -> schema.Train:
     """The composed configuration as a `Train`, its paths absolute.
 
-    With `trusted`, it may name only what is allowed. Files in `folders` may use its variables.
+    With `trusted`, it may name only what is allowed. Nothing has to use its `recorded` variables.
     Raises: ConfigError with every mistake in it.
     """
-    problems = resolution.problems(config, folders, trusted)
+    problems = resolution.problems(config, (), trusted, recorded)
     if problems:
         raise errors.ConfigError(problems)
     return schema.Train(**resolution.plain(config)).with_absolute_paths()

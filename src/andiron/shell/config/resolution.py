@@ -5,7 +5,7 @@ A top-level key that is no option is a variable of the user's if anything interp
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,16 @@ REMOVES = "; `override /GROUP: null` among the defaults of the file removes what
 
 
 def problems(
-    config: DictConfig, folders: Iterable[Path] = (), trusted: Trust | None = None
+    config: DictConfig,
+    folders: Iterable[Path] = (),
+    trusted: Trust | None = None,
+    recorded: Collection[str] = (),
 ) -> list[str]:
     """The mistakes in a configuration composed from these folders, or by Hydra, one line each.
 
     A value that only repeats another (`initial_lr: ${lr}`) is reported where it was given. With
-    `trusted`, the configuration may name only what is allowed; nothing else is imported.
+    `trusted`, the configuration may name only what is allowed; nothing else is imported. Nothing
+    has to use a variable that is `recorded`.
     Raises: ConfigError with every refused name.
     """
     unresolved = OmegaConf.to_container(config, resolve=False)
@@ -49,7 +53,7 @@ def problems(
         return [message(error)]
     if trusted is not None:
         trusted.check(options)
-    by_option = _problems_of_values(filled, options, folders)
+    by_option = _problems_of_values(filled, options, folders, recorded)
     wrong = {*by_option, *missing}
     lines = {
         option: line
@@ -66,11 +70,12 @@ def problems(
 
 
 def _problems_of_values(
-    config: DictConfig, options: dict[str, Any], folders: Iterable[Path]
+    config: DictConfig, options: dict[str, Any], folders: Iterable[Path], recorded: Collection[str]
 ) -> Problems:
     """The mistakes in resolved options, also variables that nothing uses."""
     variables = options.get(schema.VARIABLES, {})
-    unused = {name: variables[name] for name in variables if not _is_used(config, name, folders)}
+    others = variables.keys() - {*recorded}
+    unused = {name: variables[name] for name in others if not _is_used(config, name, folders)}
     lines = schema.problems(options | unused)
     if schema.VARIABLES in config:
         reason = "is the record of your variables; give each at the top level, such as +dims=48"

@@ -1,9 +1,10 @@
 """The options of a recorded run, changed by the overrides of a command line.
 
 Overrides are applied to the record; only a group that they choose is composed. An option that
-repeated another, as `initial_lr: ${lr}` does in `.hydra/config.yaml`, follows it.
+repeated others, as `initial_lr: ${lr}` does in `.hydra/config.yaml`, follows them.
 """
 
+import re
 from collections.abc import Collection, Sequence
 from itertools import islice
 from pathlib import Path
@@ -36,32 +37,48 @@ def changed(
     Raises: RunFolderError for a record that cannot be read; ConfigError, or an error of Hydra, for
     a wrong override.
     """
-    config, recorded = _with_references(record, folder), recorded_overrides(folder)
+    keys, recorded = [*map(key_of, given)], recorded_overrides(folder)
+    config = _with_references(record, folder, keys)
     groups = diagnosis.groups(*conf_dirs)
     parsed = OverridesParser.create().parse_overrides(given)
     chosen = [override for override in parsed if _is_choice(override, groups)]
     for override in chosen:  # first: others set options in what they choose
-        _choose(config, override, conf_dirs, is_new=override.input_line not in recorded)
+        _choose(config, override, conf_dirs, recorded)
     for override in (override for override in parsed if override not in chosen):
-        _set(config, override)
-    overrides = [*without(recorded, *map(key_of, given)), *given]
-    texts = {COMPOSED: config, OVERRIDES: OmegaConf.create(overrides)}
+        _set(config, override, recorded)
+    texts = {COMPOSED: config, OVERRIDES: OmegaConf.create(joined(recorded, given))}
     return config, {name: OmegaConf.to_yaml(content) for name, content in texts.items()}
 
 
-def _with_references(record: Train, folder: RunFolder) -> DictConfig:
-    """The recorded options; one that had the value of another refers to it."""
+def _with_references(record: Train, folder: RunFolder, given: Sequence[str]) -> DictConfig:
+    """The recorded options; one that had the value of others refers to them.
+
+    Raises: ConfigError if one was computed otherwise from an option that is `given`.
+    """
     plain = record.recorded()
-    plain |= plain.pop(schema.VARIABLES)
-    if "${" in str(plain):  # a stranger's, which would be resolved
-        raise errors.RunFolderError(f"{folder.config}: has an interpolation, as no record has")
-    config, values = OmegaConf.create(plain), dict(leaves(plain, opens_lists=True))
+    variables = plain.pop(schema.VARIABLES)
+    plain |= variables
+    if "${" in str(plain) or variables.keys() & schema.resume_policy().keys():
+        # a stranger's, which would be resolved, or be an option that was not checked
+        reason = "has an interpolation, or a variable with the name of an option, as no record has"
+        raise errors.RunFolderError(f"{folder.config}: {reason}")
+    config, problems = OmegaConf.create(plain), []
+    values = dict(leaves(plain)) | dict(leaves(plain, opens_lists=True))
+
+    def of_source(match: re.Match[str]) -> str:
+        return str(values.get(tuple(match[1].split(".")), match[0]))
+
     # a small file may name one list thousands of times
     for path, text in islice(leaves(_read(folder, COMPOSED), opens_lists=True), MOST_OPTIONS):
-        reference = REFERENCE.fullmatch(str(text))
-        if reference and path in values:
-            if values[path] == values.get(tuple(reference[1].split(".")), MISSING):
-                OmegaConf.update(config, ".".join(path), text)
+        option, sources = ".".join(path), REFERENCE.findall(str(text))
+        if not sources or path not in values:
+            continue
+        if REFERENCE.sub(of_source, text) == str(values[path]):
+            OmegaConf.update(config, option, text)
+        elif without([option], *given) and without(sources, *given) != sources:
+            problems.append(f"{option}: was computed from an option that is given; give it too")
+    if problems:
+        raise errors.ConfigError(problems)
     return config
 
 
@@ -76,32 +93,46 @@ def _is_choice(override: Override, groups: Collection[str]) -> bool:
     return override.key_or_group in groups and is_of_names
 
 
-def _set(config: DictConfig, override: Override) -> None:
-    """Sets or removes an option; an unknown one is reported with the whole configuration."""
+def _set(config: DictConfig, override: Override, recorded: Sequence[str]) -> None:
+    """Sets or removes an option; an unknown one is reported with the whole configuration.
+
+    A mapping is merged as by Hydra: with a node, but not with that of a `recorded` override.
+    """
     option = str(override.key_or_group)
     if not override.is_delete():
-        OmegaConf.update(config, option, override.value(), force_add=True)
+        node: Any = OmegaConf.select(config, option)
+        is_node = OmegaConf.is_dict(node) and "_target_" in node
+        is_merged = is_node or without(recorded, option) == recorded
+        OmegaConf.update(config, option, override.value(), merge=is_merged, force_add=True)
         return
     above, _, name = option.rpartition(".")
-    node: Any = OmegaConf.select(config, above) if above else config
+    node = OmegaConf.select(config, above) if above else config
     del node[name]
 
 
 def _choose(
-    config: DictConfig, override: Override, conf_dirs: Sequence[Path], *, is_new: bool
+    config: DictConfig, override: Override, conf_dirs: Sequence[Path], recorded: Sequence[str]
 ) -> None:
     """Replaces the node of a group by the chosen one.
 
-    Sets also what a choice that `is_new` sets elsewhere, as an experiment does.
+    Sets also what a choice that is not `recorded` sets elsewhere, as an experiment does, except
+    what a recorded override has set.
     """
     group, of_choice = str(override.key_or_group), [str(override.input_line)]
     composed = (diagnosis.composed_by_hydra(given, *conf_dirs) for given in (of_choice, []))
     chosen, usual = map(_raw, composed)
     if group in chosen:
         config[group] = chosen[group]
-    for path, (_, value) in differences(usual, chosen).items() if is_new else ():
-        if path[0] != group and value is not MISSING:
-            OmegaConf.update(config, ".".join(path), value, force_add=True)
+    if override.input_line in recorded:
+        return
+    keys = [group, *map(key_of, recorded)]
+    for path, (_, value) in differences(usual, chosen).items():
+        option = ".".join(path)
+        if value is MISSING or not without([option], *keys):
+            continue
+        if path[1:] == ("_target_",):  # of the experiment's choice from another group
+            config[path[0]] = chosen[path[0]]
+        OmegaConf.update(config, option, value, force_add=True)
 
 
 def _raw(config: DictConfig) -> dict[str, Any]:
@@ -115,6 +146,16 @@ def recorded_overrides(folder: RunFolder) -> list[str]:
     if isinstance(overrides, list) and all(isinstance(text, str) for text in overrides):
         return overrides
     raise errors.RunFolderError(f"{folder.hydra / OVERRIDES}: cannot be read: no list of strings")
+
+
+def joined(recorded: Sequence[str], given: Sequence[str]) -> list[str]:
+    """The recorded overrides, without those that the given ones replace, and the given ones."""
+    added, removed = ({key_of(text) for text in recorded if text[0] == sign} for sign in "+~")
+    own = [
+        f"+{text}" if key_of(text) in added - removed and text[0] not in "+~" else text
+        for text in given
+    ]
+    return [*without(recorded, *map(key_of, given)), *own]
 
 
 def without(overrides: Sequence[str], *keys: str) -> list[str]:

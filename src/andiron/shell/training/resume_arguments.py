@@ -25,7 +25,7 @@ from andiron.shell.config.schema import Train
 from andiron.shell.run import (
     changed_options, claim, lab_options, named_folder, run_record,
 )  # fmt: skip
-from andiron.shell.run.changed_options import without
+from andiron.shell.run.changed_options import key_of, without
 
 FOLDER_OPTIONS = ("hydra.run.dir=", "hydra.sweep.dir=")
 
@@ -65,7 +65,8 @@ def _resume(
     if overrides:
         try:
             changed, hydra_record = changed_options.changed(record, folder, overrides, conf_dirs)
-            config = composition.checked_config(changed, trusted, conf_dirs)
+            kept = without([*record.variables], *map(key_of, overrides))
+            config = composition.checked_config(changed, trusted, kept)
         except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be there
             raise composition.user_error(error, arguments, conf_dir)  # with its cause
     allowed, overwrite = _strings(values, "resume_allow"), bool(values.get("overwrite"))
