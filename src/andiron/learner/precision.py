@@ -63,7 +63,7 @@ class Precision:
 
     def updated(self) -> None:
         """Counts a completed update towards doubling a loss scale."""
-        self._updates_since += self.has_loss_scale
+        self._updates_since += 1
         if self._updates_since == UPDATES_TO_GROW:
             self.scale, self._updates_since = self.scale * 2, 0
 

@@ -133,8 +133,8 @@ class Updater:
                 average.update(self.model, updates + 1, flag)
 
         try:
-            if flag is None:
-                self.nonfinite.checked(gradients)
+            if flag is None and not self.nonfinite.passes(gradients):
+                raise RejectedError(gradients)
             statistics = self._statistics(gradients, rates) if is_log_point else None
             graph = None if flag is None or is_log_point else self.end_by_graph
             if graph is None or not graph(step, gradients, rates, flag, transform, updates + 1):
@@ -143,7 +143,8 @@ class Updater:
             self._leave_out(error.gradients, before, position, batches, loader, snapshot)
             return None
         position.use(updates=1)
-        self.precision.updated()
+        if self.precision.has_loss_scale:
+            self.precision.updated()
         if statistics is None:
             return Updated(items)
         readings = {f"lr/{name}": lr for name, lr in rates.items()} | statistics.readings()
