@@ -58,8 +58,8 @@ def save(
 ) -> None:
     """Writes a record to a safetensors file; the default `write` is atomic.
 
-    Raises: DataError, before anything is written, for another suffix, or a tensor that the file
-    cannot hold.
+    Raises: DataError, before anything is written, for another suffix, or a tensor or value that
+    the file cannot hold.
     """
     path = Path(path)
     if path.suffix != SUFFIX:
@@ -67,7 +67,10 @@ def save(
             f"{path}: the name of a safetensors record ends with {SUFFIX}; rename it"
         )
     try:
-        pieces = safetensors_codec.chunks(record.tensors, metadata_of(record.values))
+        metadata = metadata_of(record.values)
+        if head_of(metadata)[1] != record.values:  # a number as a key, a tuple, NaN
+            raise ValueError(f"{path}: not all of its values are those that a Record describes")
+        pieces = safetensors_codec.chunks(record.tensors, metadata)
     except (TypeError, ValueError) as error:
         raise errors.DataError(str(error)) from error
     write(path, pieces)
