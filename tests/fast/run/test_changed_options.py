@@ -4,6 +4,7 @@ import dataclasses
 import json
 
 import pytest
+import yaml
 from omegaconf import OmegaConf
 
 from andiron import errors
@@ -67,6 +68,15 @@ def test_a_run_has_the_options_of_one_that_began_with_the_overrides(folder, give
 
     config = changed(folder, *given)
     assert dataclasses.replace(config, resume=None, resume_allow=[]) == expected
+
+
+def test_a_recorded_override_that_added_an_option_still_adds_it(folder):
+    node, dirs = "metrics.f1={_target_: andiron.metrics.Loss}", diagnosis.all_dirs(CONF, [])
+    given = [node, "lr=0.02", "early_stopping=patience"]
+    _, files = changed_options.changed(run_record.config(folder), folder, given, dirs)
+    recorded = yaml.safe_load(files["overrides.yaml"])
+    assert f"+{node}" in recorded and {"lr=0.02", "early_stopping=patience"} <= set(recorded)
+    assert composition.composed(CONF, recorded).metrics["f1"]["_target_"] == "andiron.metrics.Loss"
 
 
 def test_options_of_another_conf_stay(folder):
