@@ -131,7 +131,6 @@ class Updater:
             optimizer.step(rates, self.model, mean, again, updates=updates)
             for average in self.averages:
                 average.update(self.model, updates + 1, flag)
-
         try:
             if flag is None and not self.nonfinite.passes(gradients):
                 raise RejectedError(gradients)

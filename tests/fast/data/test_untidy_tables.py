@@ -436,3 +436,14 @@ def test_texts_that_stand_for_missing_values_in_few_rows_are_named_by_their_opti
     said = "or take such texts as missing ('data.missing_values=[\"?\", \"#DIV/0!\", \"-\"]')"
     assert said in refused(path, missing="median", missing_values=["?"])
     load(path, missing="median", missing_values=["?", "#DIV/0!", "-"], max_bad_lines=1)
+
+
+def test_a_value_more_than_names_names_the_row_unless_it_repeats(file, caplog):
+    named = [[f"r{place}", *row] for place, row in enumerate(ROWS)]
+    encoding = load(file(text_of(named)), missing="median").facts["encoding"]
+    assert encoding["columns"][0]["column"] == "area"
+    assert "the first, such as 'r0', is taken for the name of the row" in caplog.text
+
+    cut = [[str(row % 5), str(row), "7"] for row in range(43)]  # of 0,12 in a table of commas
+    with pytest.raises(errors.DataError, match="has 3 values where the header has 2 names"):
+        load(file(text_of(cut, ["area", "price"])))

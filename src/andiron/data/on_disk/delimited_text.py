@@ -8,6 +8,7 @@ import codecs
 import csv as csv_format
 import io
 import itertools
+import logging
 import re
 import shlex
 from array import array
@@ -25,6 +26,7 @@ from andiron.data.on_disk.columns import argument, Request
 from andiron.data.on_disk.table_files import File, Table, chosen, in_groups
 from andiron.plain import readable
 
+log = logging.getLogger("andiron")
 FEWEST_WAVELENGTHS = 8  # in the header of a spectrum, such as 400.5
 CHUNK_BYTES = 2**24  # read at a time
 DELIMITERS = (",", ";", "\t", "|", " ")
@@ -74,9 +76,8 @@ def table(path: Path, file: File, request: Request) -> Table:
     delimiter, first = _delimiter(path, file, wanted, request.reading.encoding or stored)
     names = [*(header or first)]
     workspace = request.workspace
-    some = [row for _, row in itertools.islice(rows(path, file, delimiter), 1, MOST_TITLE_LINES)]
-    if not header and {*map(len, some)} == {len(names) + 1}:  # names of rows, or a mark at the end
-        names.insert(0 if any(row[-1] for row in some) else len(names), "")
+    if not header:
+        _name_further(path, names, rows(path, file, delimiter))
     if not header and _look_like_data(names):
         raise errors.DataError(
             f"{path}: its first line looks like data ({readable.joined(names)}): for a file "
@@ -108,6 +109,21 @@ def table(path: Path, file: File, request: Request) -> Table:
     normalised = workspace.source(_normalised(below, width, whole, bad))
     texts = workspace.staged(_scan(normalised, ",", 0, width, places))
     return Table("line", features, in_groups(path, texts, len(whole), request), whole, bad)
+
+
+def _name_further(path: Path, names: list[str], whole: Iterable[tuple[int, list[str]]]) -> None:
+    """Adds an empty name where each of the first lines has one value more than the header."""
+    some = [row for _, row in itertools.islice(whole, 1, MOST_TITLE_LINES)]
+    if {*map(len, some)} != {len(names) + 1}:
+        return
+    if not any(row[-1] for row in some):  # a mark ends each line
+        names.append("")
+    elif len({row[0] for row in some}) == len(some):  # not those of 0,25, which repeat
+        names.insert(0, "")
+        log.warning(
+            "%s: has a value more in each line than names in the header; the first, such as %r, "
+            "is taken for the name of the row", path, some[0][0],
+        )  # fmt: skip
 
 
 def _number_of_lines(file: File, delimiter: str, width: int) -> int:
