@@ -50,13 +50,6 @@ def changed(
     return config, {name: OmegaConf.to_yaml(content) for name, content in texts.items()}
 
 
-def _replaced(recorded: list[str], given: list[str]) -> list[str]:
-    """Recorded overrides with the given in their place; Hydra asks for the + of each again."""
-    added = [key_of(text) for text in recorded if text.startswith("+")]
-    changes = [f"+{text}" if text.partition("=")[0] in added else text for text in given]
-    return [*without(recorded, *map(key_of, given)), *changes]
-
-
 def _with_references(record: Train, folder: RunFolder, given: Sequence[str]) -> DictConfig:
     """The recorded options; one that had the value of others refers to them.
 
