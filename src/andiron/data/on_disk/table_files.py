@@ -144,7 +144,7 @@ def of_parquet(path: Path, file: Any, request: Request) -> Table:
     schema |= {name: polars.Datetime("us", kind.time_zone) for name, kind in schema.items()
                if isinstance(kind, polars.Datetime)}  # fmt: skip
     schema |= {name: polars.Float64 for name, kind in schema.items()
-               if kind == polars.Int128}  # which NumPy has not  # fmt: skip
+               if kind in (polars.Int128, polars.UInt128)}  # which NumPy has not  # fmt: skip
     casts = polars.ScanCastOptions(
         datetime_cast="nanosecond-downcast", integer_cast="allow-float"
     )

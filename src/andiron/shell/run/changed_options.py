@@ -64,16 +64,18 @@ def _with_references(record: Train, folder: RunFolder, given: Sequence[str]) -> 
         raise errors.RunFolderError(f"{folder.config}: {reason}")
     config, problems = OmegaConf.create(plain), []
     values = dict(leaves(plain)) | dict(leaves(plain, opens_lists=True))
+    whole = {path: str(value) for path, value in values.items()}
+    texts = {path: text for path, text in whole.items() if len(text) <= schema.MOST_TEXT}
 
     def of_source(match: re.Match[str]) -> str:
-        return str(values.get(tuple(match[1].split(".")), match[0]))
+        return texts.get(tuple(match[1].split(".")), match[0])
 
-    # a small file may name one list thousands of times
+    # a small file may name one list, or text, thousands of times
     for path, text in islice(leaves(_read(folder, COMPOSED), opens_lists=True), MOST_OPTIONS):
-        option, sources = ".".join(path), REFERENCE.findall(str(text))
-        if not sources or path not in values:
+        if path not in values or not isinstance(text, str) or len(text) > schema.MOST_TEXT:
             continue
-        if REFERENCE.sub(of_source, text) == str(values[path]):
+        option, sources = ".".join(path), REFERENCE.findall(text)
+        if sources and REFERENCE.sub(of_source, text) == texts.get(path):
             OmegaConf.update(config, option, text)
         elif without([option], *given) and without(sources, *given) != sources:
             problems.append(f"{option}: was computed from an option that is given; give it too")
