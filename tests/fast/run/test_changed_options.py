@@ -12,6 +12,7 @@ from andiron.run_folder import RunFolder
 from andiron.shell.config import arguments, composition, diagnosis
 from andiron.shell.config.project import default_conf_dir
 from andiron.shell.run import changed_options, run_record
+from andiron.shell.training import resume_arguments
 
 CONF = default_conf_dir()
 BEGUN = ["experiment=digits", "lr=0.1", "early_stopping=patience", "checkpoint.last=4",
@@ -98,6 +99,11 @@ def test_a_wrong_override_is_refused(folder, given, words):
     with pytest.raises(errors.ConfigError) as refused:
         changed(folder, given)
     assert words in str(refused.value)
+
+
+def test_the_options_of_conf_are_not_printed_as_those_of_a_run():
+    with pytest.raises(errors.ConfigError, match="--cfg: prints the options of conf/, not those"):
+        resume_arguments.run(print, CONF, ["resume=runs/a", "--cfg", "job"])
 
 
 def test_variables_stay_and_are_given_anew_only_if_an_option_follows(folder):

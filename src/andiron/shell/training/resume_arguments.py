@@ -42,7 +42,11 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
     for option in ("checkpoint.mirror", "start_from"):  # before they stand in a record
         if "://" in str(values.get(option)):
             named_folder.mirror().check(option, str(values[option]))
-    if values.get("resume") not in (None, "auto") and not flags.prints_only(arguments):
+    is_named = values.get("resume") not in (None, "auto")
+    if is_named and flags.prints_only(arguments, ("-c", "--cfg")):
+        what = "prints the options of conf/, not those of a run, which are in its config.json"
+        raise errors.ConfigError([f"--cfg: {what}; leave resume out"])
+    if is_named and not flags.prints_only(arguments):
         _resume(task, conf_dir, arguments, values)
     elif values.get("fork_from") is not None:
         lab_options.forks("fork_command").run(task, conf_dir, arguments, values)
