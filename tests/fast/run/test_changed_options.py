@@ -101,8 +101,8 @@ def test_a_wrong_override_is_refused(folder, given, words):
     assert words in str(refused.value)
 
 
-def test_the_options_of_conf_are_not_printed_as_those_of_a_run():
-    with pytest.raises(errors.ConfigError, match="--cfg: prints the options of conf/, not those"):
+def test_a_resume_does_not_print_the_options_of_conf():
+    with pytest.raises(errors.ConfigError, match="--cfg: prints the options of conf/; a run has its own"):
         resume_arguments.run(print, CONF, ["resume=runs/a", "--cfg", "job"])
 
 

@@ -44,7 +44,7 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
             named_folder.mirror().check(option, str(values[option]))
     is_named = values.get("resume") not in (None, "auto")
     if is_named and flags.prints_only(arguments, ("-c", "--cfg")):
-        what = "prints the options of conf/, not those of a run, which are in its config.json"
+        what = "prints the options of conf/; a run has its own in config.json"
         raise errors.ConfigError([f"--cfg: {what}; leave resume out"])
     if is_named and not flags.prints_only(arguments):
         _resume(task, conf_dir, arguments, values)
