@@ -102,7 +102,8 @@ def test_a_wrong_override_is_refused(folder, given, words):
 
 
 def test_a_resume_does_not_print_the_options_of_conf():
-    with pytest.raises(errors.ConfigError, match="--cfg: prints the options of conf/; a run has its own"):
+    words = "--cfg: prints the options of conf/; a run has its own"
+    with pytest.raises(errors.ConfigError, match=words):
         resume_arguments.run(print, CONF, ["resume=runs/a", "--cfg", "job"])
 
 
