@@ -106,15 +106,29 @@ def test_killed_ranks_are_started_again_and_change_no_bit(options, straight, tmp
             assert run.differences(straight) == [], kills
 
 
-def test_a_run_of_parts_is_continued_by_other_numbers_and_by_copies(options, straight, tmp_path):
+PACE = """
+import os, time
+
+class Pace:
+    def after_update(self, learner, step):
+        time.sleep(float(os.environ["SECONDS_OF_AN_UPDATE"]))
+"""
+
+
+def test_a_run_of_parts_is_continued_by_other_numbers_and_by_copies(
+    options, straight, tmp_path, monkeypatch
+):
     folder = tmp_path / "run"
-    # one process comes last: it may be done before it can be stopped
+    (tmp_path / "pace.py").write_text(PACE)  # else a run may end before its signal arrives
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    options = (*options, "+observers={pace: {_target_: pace.Pace}}")
     phases = ((4, FSDP), (2, "strategy=ddp"), (2, FSDP), (1, "strategy=auto"))
     for number, (size, strategy) in enumerate(phases, start=1):
         run = Run(folder, secrets.token_hex(8), (*options, strategy), size)
         before, several = newest(run), ["--max-restarts=0"] if size > 1 else []
-        process = run.started(*several)
         is_last = number == len(phases)
+        monkeypatch.setenv("SECONDS_OF_AN_UPDATE", "0" if is_last else "0.3")
+        process = run.started(*several)
         if not is_last and reached(lambda run=run, at=before: newest(run) > at + 1, process):
             os.kill(process.pid, signal.SIGTERM)
         process.wait(SECONDS_AT_MOST)

@@ -66,7 +66,7 @@ ROWS = [
      {"data.encoding, such as cp1252":
       "check data=csv data.path=latin.csv data.target=y data.encoding=cp1252"}),
     ("check data=csv data.path=many.csv data.target=y",
-     {"data.exclude=[name]": None, "data.categories=codes": None}),
+     {"""'data.exclude=["name"]'""": None, "data.categories=codes": None}),
     ("check data=csv data.path=good.csv data.target=why",
      {"x, z, y": "check data=csv data.path=good.csv data.target=y"}),
     ("check data=csv data.path=good.csv data.target=y data.date_format=%d",
@@ -85,7 +85,7 @@ ROWS = [
     ("replay run", {"--update N": "replay run --update 1"}),
     ("bisect run run --updates 50 60", {"1 to 8": "bisect run run --updates 1 8"}),
     ("bisect few", {"options": "bisect few log_every=2"}),
-    ("runs rm twice", {"--yes": None}),
+    ("runs rm unwanted", {"--yes": None}),
     ("runs list run --where lr", {"'lr<1e-2'": "runs list run --where 'lr<1e-2'"}),
     ("evaluate changed", {"accept-changes HERE/changed`": "accept-changes changed"}),
     ("import-state-dict nested.pth out.safetensors",
@@ -110,6 +110,7 @@ def make(here):
     kept = "num_epochs=2", "log_every=1", "checkpoint.every=2", "checkpoint.last=9"
     for name, *options in (
         ("run", *kept), ("few", "checkpoint=last", "checkpoint.last=1"), ("changed",), ("twice",),
+        ("unwanted",),
     ):  # fmt: skip
         epochs = () if "num_epochs=2" in options else ("num_epochs=1",)
         ended = called(
