@@ -232,6 +232,8 @@ def _explain(error: Exception, metric: Metric, item: object) -> None:
 def _merged(metric: Metric, batches: Sequence[Parts]) -> Any:
     """The parts of several batches merged: two floats for a mean, sums, or lists of tensors."""
     try:
+        if isinstance(batches[0], Tensor):
+            raise TypeError("its rows would be taken for the tensors of a tuple")
         columns = zip(*batches, strict=True)
         if not hasattr(metric, "value"):
             return tuple(map(_total, columns))

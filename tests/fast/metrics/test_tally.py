@@ -1,5 +1,6 @@
 """Totals over windows and epochs: the mean of an epoch for any windows, with few host reads."""
 
+import inspect
 import re
 from fractions import Fraction
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from andiron import errors
 from andiron.metrics import Accuracy, Loss, Tally
+from andiron.metrics.tally import _merged
 from andiron.outputs import ClassificationOutput
 
 # Losses are eighths below 128 and batches below 64, at most 20 of them: float32 sums are exact.
@@ -78,6 +80,12 @@ def test_an_epoch_begins_anew():
     tally.close_epoch()
     tally.add(output(1.0, 5))
     assert tally.close_epoch() == {"loss": 1.0}
+
+
+def test_a_tensor_is_not_taken_for_a_total_and_a_count():
+    merged = inspect.unwrap(_merged)  # without the checks of types, which a user's run lacks
+    with pytest.raises(errors.MismatchError, match=r"total: gives .*return \(total, count\)"):
+        merged(Total(), [torch.tensor([0.25, 0.75])])  # the values of two samples
 
 
 def test_nothing_counted_has_no_mean():
