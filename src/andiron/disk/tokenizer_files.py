@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 from andiron.disk import checksums
 
@@ -10,6 +11,13 @@ OF_TOKENIZERS = re.compile(
     r"(tokenizer|.*vocab|merges|special_tokens|added_tokens|tekken|chat_template|normalizer|"
     r"dict|emoji|byte_maps|word_).*|.*[.](model|spm|codes|tokenizer|tiktoken|jinja)"
 )
+
+
+def turn_off_dropout(model: Any) -> None:
+    """Gives a text one encoding: a saved BPE model of tokenizers keeps the dropout of its training.
+    """
+    if hasattr(model, "dropout"):
+        model.dropout = None
 
 
 def checksums_in(folder: str) -> dict[str, str]:

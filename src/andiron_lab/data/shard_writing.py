@@ -13,7 +13,7 @@ import numpy as np
 
 from andiron import errors
 from andiron.data.splitting import fingerprint
-from andiron.disk import files
+from andiron.disk import files, tokenizer_files
 from andiron_lab.data import tokenizer_texts
 from andiron_lab.data.shard_files import MANIFEST, TOKENIZER, DType, Manifest, ShardEntry
 
@@ -45,8 +45,7 @@ def tokenize(
     OutputError if the folder exists.
     """
     named, content, model = _tokenizer(tokenizer)
-    if hasattr(model.model, "dropout"):
-        model.model.dropout = None  # a saved BPE keeps that of its training: encodings by chance
+    tokenizer_files.turn_off_dropout(model.model)
     end_token = _end(model, end)
     model.encode_special_tokens = True  # in a text they are text
     size = max(model.get_vocab(with_added_tokens=True).values()) + 1

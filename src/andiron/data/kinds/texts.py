@@ -72,7 +72,6 @@ def tokenised(texts: Sequence[str | Path], recorded: Mapping[str, Any]) -> list[
     Raises: DataError if its files are missing or others.
     """
     import transformers
-    from tokenizers import models
 
     folder, then = recorded["folder"], recorded["files"]
     now = tokenizer_files.checksums_in(folder)
@@ -88,8 +87,8 @@ def tokenised(texts: Sequence[str | Path], recorded: Mapping[str, Any]) -> list[
             kind.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
             for kind in (transformers.AutoTokenizer, transformers.AutoConfig)
         )
-        if tokenizer.is_fast and isinstance(tokenizer.backend_tokenizer.model, models.BPE):
-            tokenizer.backend_tokenizer.model.dropout = None  # a saved one keeps that of training
+        if tokenizer.is_fast:
+            tokenizer_files.turn_off_dropout(tokenizer.backend_tokenizer.model)
         positions = getattr(settings, "max_position_embeddings", sys.maxsize)
         longest = min(tokenizer.model_max_length, positions)
         return [dict(tokenizer(one, truncation=True, max_length=longest)) for one in contents]

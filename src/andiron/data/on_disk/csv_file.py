@@ -16,6 +16,7 @@ from andiron import errors
 from andiron.data.dataset import Dataset
 from andiron.data.on_disk import other_files, table_splits
 from andiron.data.on_disk.columns import (
+    argument,
     Categories,
     Columns,
     Decimal,
@@ -137,12 +138,14 @@ def _warn_of_counters(table: Columns) -> None:
     """Names columns of whole numbers that increase with each row, or number rows in any order."""
     for name in (name for name, kind in table.kinds.items() if kind == "number"):
         values = table.column(name)
+        if len(values) < 2 or not (values % 1 == 0).all():
+            continue
         steps = np.diff(values.sort())
         is_counter = values.is_sorted() or steps.sum() < MOST_SPAN * len(values)
-        if len(steps) and is_counter and (steps > 0).all() and (values % 1 == 0).all():
+        if is_counter and (steps > 0).all():
             log.warning(
                 "%s: column %r has another whole number in each row, and is a feature; if it "
-                "numbers the rows, set 'data.exclude=[\"%s\"]'", table.source, name, name,
+                "numbers the rows, set %s", table.source, name, argument("exclude", [name]),
             )  # fmt: skip
 
 

@@ -153,8 +153,8 @@ def _misreading(override: Override) -> str:
     text = "" if value is None or isinstance(value, list | dict) else str(value)
     written = str(override.input_line).partition("=")[2]
     if option in TEXTS and type(value) in (int, float) and written != text:
-        quoted = shlex.quote(quoting.override(option, written))
-        return f"would be read as the number {text}; a text is quoted for Hydra too: {quoted}"
+        remedy = quoting.remedy(quoting.override(option, written))
+        return f"would be read as the number {text}; {remedy}"
     if option in FOLDERS and (not text.strip() or "\0" in text):
         return "no folder; give one, or leave it out"
     if option in FOLDERS and files.is_ambiguous(text):

@@ -76,8 +76,7 @@ def _checked_alone(
         except OF_HYDRA as unread:
             reason = str(unread).splitlines()[0]
             option, _, value = text.partition("=")
-            quoted = shlex.quote(f"{option}={quoting.texts(value)}")
-            remedy = f"a text is quoted for Hydra too: {quoted}"
+            remedy = quoting.remedy(f"{option}={quoting.texts(value)}")
             lines.append(f"{text}: cannot be read as option=value: {reason}; {remedy}")
             continue
         if is_ambiguous and override.is_sweep_override():
@@ -154,8 +153,11 @@ def all_dirs(conf_dir: Path, arguments: list[str]) -> list[Path]:
         if page.is_file() and not (default := page.parent / "project" / "default.yaml").is_file():
             why = f"is not read, as Andiron has its own: what it chooses belongs in {default}"
             raise errors.ConfigError([f"{page}: {why} (docs/from_lightning.md)"])
-    names = [file.relative_to(conf_dir) for file in sorted(conf_dir.glob("*/**/*.yaml"))]
-    pages = [folder / name for folder in mine for name in names]
+    pages = [
+        folder / file.relative_to(conf_dir)
+        for folder in mine
+        for file in sorted(conf_dir.glob("*/**/*.yaml"))
+    ]
     why = "is not read, as Andiron has its own: give it another name"
     if passed_over := [f"{page}: {why}" for page in pages if page.is_file()]:
         raise errors.ConfigError(passed_over)

@@ -38,6 +38,11 @@ def override(option: str, path: object) -> str:
     return f"{option}={quoted(str(path))}"
 
 
+def remedy(text_override: str) -> str:
+    """The remedy for a text that Hydra misreads: its override with the text quoted, for a shell."""
+    return f"a text is quoted for Hydra too: {shlex.quote(text_override)}"
+
+
 def typed(option: str, path: object) -> str:
     """The argument to type in a shell, quoted only if it has to be.
 

@@ -4,7 +4,6 @@ import dataclasses
 import difflib
 import inspect
 import json
-import shlex
 import typing
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
@@ -129,7 +128,7 @@ def _quoted(option: str, value: object, kind: Any) -> str:
     text = json.dumps(value, default=str)
     if isinstance(value, str | list | dict) or _type_problem(kind, text):
         return ""
-    return f"; a text is quoted for Hydra too: {shlex.quote(quoting.override(option, text))}"
+    return f"; {quoting.remedy(quoting.override(option, text))}"
 
 
 def _json_schema(kind: Any) -> dict[str, Any] | None:
