@@ -45,6 +45,8 @@ class CrossEntropy:
     Szegedy et al. 2016, arXiv:1512.00567, section 7 (label smoothing).
     """
 
+    torch_function = staticmethod(functional.cross_entropy)
+
     def __init__(
         self,
         class_weights: Sequence[Positive] | Literal["balanced"] | None = None,

@@ -162,9 +162,10 @@ class Criterion:
             raise self._mismatch(output, targets, str(error).partition("\n")[0]) from error
         if not isinstance(loss, Tensor) or loss.dim():
             raise checks.no_number(loss)
-        if output.dim() != targets.dim() and not self._is_tried:  # it takes two more losses
+        if not self._is_tried:  # once: it takes two more losses, and waits for the device
             self._is_tried = output.numel() > 1
-            if not checks.compares_pairs(self, output, targets):
+            loss_settings.warn_of_activations(self.loss, output.detach().float())
+            if output.dim() != targets.dim() and not checks.compares_pairs(self, output, targets):
                 raise self._mismatch(output, targets, checks.ONE_SHAPE)
         return loss
 

@@ -8,16 +8,20 @@
 
 import functools
 import inspect
+import logging
 from typing import Any
 
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from andiron.plain import readable
 from andiron.tasks.class_weights import total_weight
 
+log = logging.getLogger("andiron")
+
 # torch's losses whose mean is over the class weights of the targets
-CLASS_LOSSES = (functional.cross_entropy, functional.nll_loss)
-CLASS_LOSS_MODULES = (nn.CrossEntropyLoss, nn.NLLLoss)
+CLASS_LOSSES = {nn.CrossEntropyLoss: functional.cross_entropy, nn.NLLLoss: functional.nll_loss}
 
 
 def setting(loss: Any, name: str) -> Any:
@@ -49,11 +53,39 @@ def check(loss: object) -> None:
         )
 
 
+def class_function(loss: Any) -> Any:
+    """`cross_entropy` or `nll_loss` of torch if the loss computes one of them; else None."""
+    while isinstance(loss, functools.partial):
+        loss = loss.func
+    kinds = [function for module, function in CLASS_LOSSES.items() if isinstance(loss, module)]
+    function = kinds[0] if kinds else setting(loss, "torch_function") or loss
+    return function if function in CLASS_LOSSES.values() else None
+
+
 def class_weight(loss: Any, targets: Tensor, ignored_index: int | None) -> Tensor | None:
     """The sum of the targets' weights by the class weights of torch's own losses; else None."""
-    function = getattr(loss, "func", None)  # of a functools.partial
-    while isinstance(function, functools.partial):  # of another
-        function = function.func
-    if not isinstance(loss, CLASS_LOSS_MODULES) and function not in CLASS_LOSSES:
+    if class_function(loss) is None:
         return None
     return total_weight(setting(loss, "weight"), targets, ignored_index)
+
+
+def warn_of_activations(loss: Any, output: Float[Tensor, "batch ..."]) -> None:
+    """Warns of softmax before a loss that applies it, and of logits for a loss of log p."""
+    function = class_function(loss)
+    if function is None or output.is_meta or output.dim() < 2 or output.shape[1] < 2:
+        return
+    takes_log = function is functional.nll_loss
+    sums = (output.exp() if takes_log else output).sum(1)
+    is_one = bool(((sums - 1).abs() < 0.01).all())  # bfloat16 rounds to 0.4 %
+    if takes_log and not is_one:
+        log.warning(
+            "loss: %s takes logarithms of probabilities, and the network's outputs are none: end "
+            "the network with log_softmax(dim=1), or take loss=cross_entropy",
+            readable.name_of(loss),
+        )
+    if not takes_log and is_one and bool((output >= 0).all()):
+        log.warning(
+            "loss: %s applies softmax, and the network has applied it already (the outputs of a "
+            "sample sum to 1): training is slower and ends worse; return the logits",
+            readable.name_of(loss),
+        )

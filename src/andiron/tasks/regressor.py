@@ -23,7 +23,7 @@ from andiron.tasks import named_answers, target_checks as checks
 from andiron.tasks.named_answers import Facts, Fields
 from andiron.tasks.classifier import BinaryCrossEntropy, CrossEntropy
 from andiron.tasks.criterion import Criterion, Loss, Supervised, at_least_float32
-from andiron.tasks.loss_settings import CLASS_LOSS_MODULES
+from andiron.tasks.loss_settings import CLASS_LOSSES
 
 ANSWER_LOSSES = (CrossEntropy, BinaryCrossEntropy, nn.BCEWithLogitsLoss, nn.BCELoss)
 Numbers = Number | Sequence[Number]
@@ -70,7 +70,7 @@ class Regressor(Supervised):
     ):
         super().__init__(network, Criterion(loss or MeanSquaredError()))
         # the shapes would fit, but the loss would be meaningless
-        if isinstance(loss, (*CLASS_LOSS_MODULES, *ANSWER_LOSSES)):
+        if isinstance(loss, (*CLASS_LOSSES, *ANSWER_LOSSES)):
             raise ValueError(
                 f"loss: {type(loss).__name__} is of classes; choose one of values, such as "
                 "loss=mean_squared_error"

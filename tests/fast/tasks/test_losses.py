@@ -312,3 +312,28 @@ def test_shapes_that_torch_cannot_compare_are_reported():
     message = message_of(errors.DataError, criterion, torch.zeros(3, 4), torch.zeros(3).long())
     words = "loss: CrossEntropyLoss cannot compare output [3, 4] with targets [3] ("
     assert message.startswith(words)
+
+
+TWICE = "applies softmax, and the network has applied it already"
+NO_LOG = "takes logarithms of probabilities, and the network's outputs are none"
+
+
+@pytest.mark.parametrize(
+    ("activation", "loss", "warned"),
+    [
+        (nn.Softmax(dim=1), CrossEntropy(), TWICE),
+        (nn.Softmax(dim=1), nn.CrossEntropyLoss(label_smoothing=0.1), TWICE),
+        (nn.Softmax(dim=1), functools.partial(functional.cross_entropy, reduction="mean"), TWICE),
+        (nn.Softmax(dim=1), nn.NLLLoss(), NO_LOG),
+        (nn.Identity(), nn.NLLLoss(), NO_LOG),
+        (nn.Identity(), CrossEntropy(), None),
+        (nn.LogSoftmax(dim=1), nn.NLLLoss(), None),
+        (nn.LogSoftmax(dim=1), CrossEntropy(), None),
+    ],
+)
+def test_outputs_that_a_loss_does_not_take_are_warned_of_once(caplog, activation, loss, warned):
+    torch.manual_seed(0)
+    task = Classifier(nn.Sequential(nn.Linear(4, 3), activation), loss)
+    for _ in range(2):
+        task.train_step(Batch(torch.randn(5, 4), torch.tensor([0, 1, 2, 1, 0])))
+    assert [warned in record.getMessage() for record in caplog.records] == [True] * bool(warned)
