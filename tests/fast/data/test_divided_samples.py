@@ -129,6 +129,48 @@ def test_a_column_of_the_table_of_labels_is_a_group(tmp_path):
         data.image_folder(split={"group": "patent"}, valid=0.3, test=0.3, **options)
 
 
+def parts_column(folder, names):
+    """The options of a table and of pictures whose column `Part` names the part of each row."""
+    texts, lines = [], []
+    for index in range(30):
+        Image.new("L", (1, 1), index).save(folder / f"{index}.png")
+        part, label = names[index % len(names)], "ab"[index % 2]
+        lines.append(f"{index}.png,{label},{part}")
+        texts.append(f"{index},{label},{part}")
+    (folder / "labels.csv").write_text("\n".join(["file,label,Part", *lines]))
+    (folder / "table.txt").write_text("\n".join(["x,y,Part", *texts]))
+    shared = {"valid": 0.2, "test": 0.2, "split_seed": 0}
+    return (
+        partial(data.image_folder, path=str(folder), size=1, channels=1, **shared),
+        partial(data.csv, path=str(folder / "table.txt"), target="y", **shared),
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "remedy"),
+    [
+        (["Training", "val", "Test"], "{by: %s, valid: [val], test: [Test]}'"),
+        (["train", "dev", "validation"], "{by: %s, test: [dev, validation]}' data.valid=test"),
+        (["train", "test", "unknown"], None),
+        (["train"], None),
+        (["a", "b"], None),
+    ],
+)
+def test_a_column_of_parts_that_nothing_follows_is_named(tmp_path, caplog, names, remedy):
+    for read in parts_column(tmp_path, names):
+        caplog.clear()
+        read()
+        warned = [text for text in caplog.messages if "which part a row is in" in text]
+        assert len(warned) == bool(remedy)
+        for text in warned:
+            given, valid = re.search(r"'data\.split=(.*)'(.*) follows it", text).groups()
+            assert text.lower().endswith((remedy % "part").lower() + " follows it")
+            caplog.clear()
+            split = yaml.safe_load(given)
+            made = read(split=split, **({"valid": "test"} if valid else {}))
+            assert len(made.train) == 10 and "which part" not in caplog.text
+
+
 def test_rows_in_order_train_before_they_are_tested_and_in_each_fold(tmp_path):
     splits = data.csv(valid=0.25, test=0.2, split={"gap": 2}, **csv_of(tmp_path))
     assert rows(splits.test) == [*range(32, 40)]

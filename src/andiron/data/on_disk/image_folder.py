@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -14,7 +15,7 @@ from torch import Tensor
 from andiron import errors
 from andiron.data.batchers import ImageBatcher
 from andiron.data.dataset import Dataset
-from andiron.data.on_disk import image_decoding, image_tree
+from andiron.data.on_disk import image_decoding, image_tree, train_valid_test
 from andiron.data.on_disk.image_decoding import ImageFolderDataset
 from andiron.data.on_disk.stored import StoredDataset
 from andiron.data.splitting import fingerprint, splits
@@ -189,6 +190,11 @@ def divided(
             str(tree.root / part): {division.values[row] for row in rows.tolist()}
             for part, rows in tree.indices.items()
         })  # fmt: skip
+    if split is None and len(tree.indices) == 1:
+        columns = {*chain.from_iterable(tree.cells.values())}
+        train_valid_test.warn_of_columns(
+            str(tree.root), {column: tree.values(column) for column in sorted(columns)}
+        )
     parts = division.parts(
         valid=None if "valid" in tree.indices and valid != "test" else valid,
         test=None if "test" in tree.indices else test,

@@ -11,7 +11,7 @@ import numpy as np
 import polars
 
 from andiron import errors
-from andiron.data.on_disk import column_values
+from andiron.data.on_disk import column_values, train_valid_test
 from andiron.data.on_disk.columns import argument, Columns, Kind, Request
 from andiron.data.on_disk.table_files import Table
 
@@ -151,6 +151,9 @@ def _warn_of_columns(
                 "such as '%%d.%%m.%%Y', '%%Y%%m%%d', '%%H:%%M' or '%%b %%d %%Y' (names of months "
                 "are English)", source, name,
             )  # fmt: skip
+    if request.targets and request.features is None and not request.kept:
+        distinct = {name: column_values.texts(values[name].drop_nulls().unique()) for name in texts}
+        train_valid_test.warn_of_columns(source, distinct)
     own = [name for name, number in texts.items() if name not in request.reading.kinds
            and number > FEW_TEXTS and 2 * number > len(values[name])]  # fmt: skip
     if own and request.targets and request.features is None:

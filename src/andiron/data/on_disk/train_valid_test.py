@@ -1,10 +1,12 @@
 """The names of folders and files that say which part or group of the data is in them."""
 
+import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from andiron import errors
 
+log = logging.getLogger("andiron")
 PARTS = ("train", "valid", "test")
 MEANINGS = {  # of a name without WORDS
     "train": "train", "training": "train", "valid": "valid", "validation": "valid", "val": "valid",
@@ -18,6 +20,26 @@ WORDS = re.compile("[^a-z]|set|seg|data|images?")
 def part_of(name: str) -> str | None:
     """The part that a name means, such as test for `Test-Images`; None for another name."""
     return MEANINGS.get(WORDS.sub("", name.lower()))
+
+
+def warn_of_columns(source: str, columns: Mapping[str, Iterable[str]]) -> None:
+    """Names a column whose texts are the parts of the rows, which are divided without it."""
+    for column, texts in columns.items():
+        listed: dict[str | None, list[str]] = {}
+        for text in sorted({*texts}):
+            listed.setdefault(part_of(text), []).append(text)
+        held_out = [part for part in PARTS[1:] if part in listed]
+        if not held_out or listed.keys() != {"train", *held_out}:
+            continue
+        sets = [f"{part}: [{', '.join(listed[part])}]" for part in held_out]
+        only = ""
+        if len(sets) == 1:
+            sets, only = [f"test: [{', '.join(listed[held_out[0]])}]"], " data.valid=test"
+        log.warning(
+            "%s: column %r says which part a row is in, and the rows are divided without it; "
+            "'data.split={by: %s, %s}'%s follows it",
+            source, column, column, ", ".join(sets), only,
+        )  # fmt: skip
 
 
 def values_in(paths: Sequence[str], pattern: str, columns: Sequence[str] = ()) -> list[str]:
