@@ -171,3 +171,16 @@ def test_a_job_repeated_by_its_own_command_stays_done(sweep):
     ended = swept()
 
     assert ended.code == 0 and statuses(sweep) == {0: "done", 1: "done"}
+
+
+def test_a_warning_of_two_jobs_is_shown_once(here, caplog):
+    rows = [f"{index},{index % 2},{('train', 'test')[index % 2]}" for index in range(20)]
+    (here / "t.csv").write_text("\n".join(["x,y,part", *rows]))
+
+    swept("data=csv", "data.path=t.csv", "data.target=y")
+
+    jobs, texts = zip(*(text.split(": ", 1) for text in caplog.messages if text[:4] == "job "))
+    of_parts, of_numbers = sorted(text.partition("column ")[2] for text in texts)
+    assert of_parts.startswith("'part' says which part a row is in")
+    assert of_numbers.startswith("'x' has another whole number in each row")
+    assert {*jobs} <= {"job 0", "job 1"}

@@ -1,5 +1,6 @@
 """One job of a sweep, run in its own forked process."""
 
+import logging
 import sys
 import time
 import traceback
@@ -17,7 +18,7 @@ from omegaconf import DictConfig, open_dict
 
 from andiron import errors
 from andiron.interrupter import Interrupter
-from andiron.plain import improvement
+from andiron.plain import improvement, readable
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers, command_line, signals, streams
@@ -47,13 +48,29 @@ class Request:
     command: list[str]  # repeats the job alone
 
 
+class _Warnings(logging.Handler):
+    """Replies with the warnings of the job, by their texts without values: the first of each."""
+
+    def __init__(self, reply: Reply):
+        super().__init__(logging.WARNING)
+        self._reply = reply
+        self._messages = dict[str, str]()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Replies with this warning too."""
+        self._messages.setdefault(str(record.msg), readable.shortened(self.format(record), 1000))
+        self._reply({"warnings": dict(self._messages)})
+
+
 def run_request(request: Request, reply: Reply) -> int:
     """Runs the job as Hydra's `run_job` does; returns the exit code of the process.
 
-    Replies with the folder of the run, and its objective or else its status; the reason of it.
+    Replies with the folder of the run, and its objective or else its status; the reason of it; and
+    its warnings.
     """
     job_signals = Signals(Interrupter(request.job.pause_at), until_exit=True)
     command_line.show_log()
+    logging.getLogger("andiron").addHandler(_Warnings(reply))
     with streams.safe_streams(), answers.given_to(None):
         try:
             with signals.installed(job_signals):

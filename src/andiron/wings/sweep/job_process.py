@@ -124,9 +124,11 @@ def _run_work(
 ) -> None:
     """Runs in the job's process: redirects output to its file, and ends with the sweep."""
 
-    def reply(message: object) -> None:
-        with suppress(OSError):  # the sweep was killed
+    def reply(message: object) -> None:  # of any thread
+        with sending, suppress(OSError):  # the sweep was killed
             sender.send(message)
+
+    sending = threading.RLock()
 
     os.setsid()
     try:

@@ -1,5 +1,6 @@
 """Runs jobs side by side in processes of their own, enforces their limits, records how they end."""
 
+import logging
 import signal
 import time
 from collections import deque
@@ -22,6 +23,7 @@ from andiron.wings.sweep.ledger import Job, Ledger
 SECONDS_BETWEEN_LOOKS = 0.2
 SECONDS_TO_EXIT = 1.0  # for a job, after a second Ctrl-C
 SIGNALLED = 128  # exit codes above it name a signal
+log = logging.getLogger("andiron")
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,7 @@ class JobScheduler:
     folder: Path
     show: Callable[[Job], None]
     _running: list[RunningJob] = field(default_factory=list)
+    _warned: set[str] = field(default_factory=set)  # a warning of many jobs is shown once
 
     def run(self, source: JobSource, interrupter: Interrupter) -> dict[str, Job]:
         """The jobs that ended, by identity.
@@ -156,6 +159,10 @@ class JobScheduler:
         """The jobs that have ended; signals those that have to stop."""
         for running in list(self._running):
             code = running.process.poll()
+            for kind, text in running.process.replies.get("warnings", {}).items():
+                if kind not in self._warned:
+                    log.warning("job %d: %s", running.job.number, text)
+                    self._warned.add(kind)
             if code is None:
                 self._signal(running, source, asked)
                 continue
