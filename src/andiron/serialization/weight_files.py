@@ -49,6 +49,12 @@ UNPICKLING_ERRORS = (
     pickle.UnpicklingError, RuntimeError, EOFError, ValueError, LookupError, AttributeError,
     TypeError, AssertionError, ArithmeticError, MemoryError, struct.error, zipfile.BadZipFile,
 )  # fmt: skip
+WEIGHTS_ALONE = (
+    "c = c if isinstance(c, dict) else {'model': c}; "
+    "c = {k: getattr(v, 'state_dict', lambda: v)() for k, v in c.items()}; "
+    "w = {k: v for k, v in c.items() for t in [v, *(v.values() if isinstance(v, dict) else [])] "
+    "if isinstance(t, T)}; save(w, 'weights.pth')"
+)
 MOST_COPIES = 8  # tensors that share memory are written separately
 SMALL_BYTES = 16 * 2**20
 
@@ -154,7 +160,8 @@ def state_dict(path: Path, key: str | None = None) -> Record:
     names = [key] if key is not None else [""] if is_whole else inner
     tensors = tensors_of(dicts.get(names[0], {}))
     if len(names) > 1 or not tensors:
-        command = wings.command(f"import-state-dict {path} out.safetensors --key NAME")
+        one = f"--key {shlex.quote(names[0])}"
+        command = wings.command(f"import-state-dict {path} out.safetensors {one}")
         several = f"dicts of tensors, {joined(inner)}: write one with {command}"
         raise errors.DataError(f"{path}: holds {several if inner else 'no tensors by name'}")
     check_sizes(tensors, path)
@@ -248,8 +255,7 @@ def _remedy(message: str, path: Path) -> str:
     kind = re.search(r"GLOBAL (\S+)", message)
     if kind:
         read = f"c = load({str(path)!r}, map_location='cpu', weights_only=False)"
-        save = "save(c.get('state_dict') or c.get('model') or c, 'weights.pth')"
-        line = shlex.quote(f"from torch import load, save; {read}; {save}")
+        line = shlex.quote(f"from torch import load, save, Tensor as T; {read}; {WEIGHTS_ALONE}")
         return (
             f"holds more than tensors ({kind[1]}), which cannot be read without running code from "
             "the file; in the program that made it, call torch.save(model.state_dict(), path), "

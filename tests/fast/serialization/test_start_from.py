@@ -114,6 +114,22 @@ def test_weights_that_are_not_finite_are_refused_by_file_and_tensor(name, value,
     assert all(tensor.isfinite().all() for tensor in task.state_dict().values())
 
 
+def test_counters_that_became_floats_are_refused_with_the_line_that_leaves_them_out(tmp_path):
+    path = tmp_path / "half.safetensors"
+    save_file({name: tensor.half() for name, tensor in network().state_dict().items()}, path)
+
+    record, _ = loaded(lines_of(message_of(errors.ConfigError, loaded, str(path)))[0])
+
+    assert record["new"] == ["network.1.num_batches_tracked"] and len(record["loaded"]) == 8
+
+
+def test_the_log_names_what_is_left_out_of_a_larger_network(folder, caplog):
+    save_file(network().state_dict() | {"3.weight": torch.ones(2)}, folder / "model.safetensors")
+    with caplog.at_level("INFO"):
+        loaded(str(folder))
+    assert "9 tensors; 1 of the file left out: network.3.weight" in caplog.text
+
+
 def test_the_shard_with_the_broken_tensor_is_named(tmp_path):
     state = spoilt("2.weight", float("nan"))
     for number, name in enumerate(state):

@@ -65,14 +65,23 @@ class Own:
     pass
 
 
-def test_an_object_of_another_class_is_refused_with_a_line_for_who_trusts_its_maker(tmp_path):
-    torch.save({"model": {"a.b": torch.ones(2)}, "args": Own()}, tmp_path / "w.pth")
+@pytest.mark.parametrize("content", [
+    {"model": {"a.b": torch.ones(2)}, "args": Own()},
+    {"weights": {"a.b": torch.ones(2)}, "hyper_parameters": {"loss": Own()}},
+    {"a.b": torch.ones(2), "args": Own()},
+    nn.ModuleDict({"a": nn.ParameterDict({"b": torch.ones(2)})}),
+    {"net": nn.ModuleDict({"a": nn.ParameterDict({"b": torch.ones(2)})}), "epoch": 3},
+], ids=["model", "other names", "alone", "network", "network inside"])  # fmt: skip
+def test_an_object_of_another_class_is_refused_with_a_line_for_who_trusts_its_maker(
+    content, tmp_path
+):
+    torch.save(content, tmp_path / "w.pth")
 
     said = message_of(errors.DataError, weight_files.unpickled, tmp_path / "w.pth")
 
     line = said.partition("if you trust who made it: python -c ")[2]
     (code,) = shlex.split(line)
-    exec(code.replace("weights.pth", str(tmp_path / "weights.pth")))
+    exec(code.replace("weights.pth", str(tmp_path / "weights.pth")), {})
     assert weight_files.read_weights([tmp_path / "weights.pth"], 9)[0].tensors.keys() == {"a.b"}
 
 

@@ -271,7 +271,7 @@ def test_two_dicts_of_weights_are_named_with_the_command_that_writes_one(tmp_pat
     said = message_of(errors.DataError, loaded, str(path), models.timm("test_resnet", PICTURES, 7))
 
     assert "dicts of tensors, state_dict, state_dict_ema: write one with python" in said
-    assert f"import-state-dict {path} out.safetensors --key NAME" in said
+    assert f"import-state-dict {path} out.safetensors --key state_dict" in said
 
 
 def test_shards_elsewhere_and_missing_ones_are_refused(tmp_path):

@@ -75,6 +75,8 @@ def load(
             raise errors.ConfigError([f"start_from={error}"]) from error
     fresh = dict.fromkeys(matched.missing, "is missing") | matched.unfit
     others = f"; initialised randomly: {matching.shown(fresh)}" if fresh else ""
+    if left := matched.unexpected:
+        others += f"; {len(left)} of the file left out: {joined(left, matching.MOST_NAMES)}"
     log.info("weights from %s: %d tensors%s", path, len(matched.fitting), others)
     if matched.prefix != ("", ""):
         log.info("  all its names have %r in place of %r", *matched.prefix)
@@ -143,7 +145,11 @@ def _judge(
     _check_names(given, path, _end_layers(model, differences.fitting), facts)
     kinds = {name: differences.unfit[name] for name in differences.other_kind}
     if kinds:
-        raise ValueError(f"{path}: {matching.shown(kinds)}; give a file of this model")
+        own, remedy = model.state_dict(), ""
+        if not any(own[name].is_floating_point() for name in kinds):  # counters, by v.half()
+            ends = {rf"\b{re.escape(name.rpartition('.')[2])}\Z" for name in kinds}
+            remedy = f", or start these new: {_line(given, 'except', sorted(ends))}"
+        raise ValueError(f"{path}: {matching.shown(kinds)}; give a file of this model{remedy}")
     missing = [name for name in differences.missing if name not in differences.excluded]
     differing = [missing, differences.unexpected, [*differences.unfit]]
     is_whole = not any(differing) if "partial" in given else not all(differing[:2])
