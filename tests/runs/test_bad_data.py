@@ -89,7 +89,7 @@ CASES = {
                                 "table.csv, line 9, column 'height': "),
     "a row that is too short": (table(line_5="1,2"), TABLE, "line 5: "),
     "negative label": (arrays(targets=torch.arange(60) - 1), ARRAYS, "-1"),
-    "label out of range": (arrays(), [*ARRAYS, "task=binary"],
+    "label out of range": (arrays(), [*ARRAYS, "task=binary", "loss.ignored_index=9"],
                            "epoch 1, batch 1: sample 47, 3, 8, 5, 35, 21, 16, 43, and 8 more of "
                            "the data: sample 0 of the batch has target 2, "),
     "not a number in memory": (arrays(nan_at(17)), ARRAYS, "row 17"),

@@ -63,6 +63,13 @@ def test_labels_that_are_booleans_are_classes_of_two(command, here):
     assert (said.code, status(here / "run")["status"]) == (0, "done"), said.errors
 
 
+def test_three_classes_are_refused_for_a_task_of_two(command, here):
+    ended = command("task=binary", "hydra.run.dir=run")
+
+    words = "BinaryClassifier is for 2 classes, and digits has 10; set task=classi"
+    assert ended.code == 2 and words in ended.errors and not (here / "run").exists()
+
+
 OWN_PARTS = """from andiron.tasks import Classifier
 
 class NoItem(Classifier):

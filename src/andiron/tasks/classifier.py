@@ -237,6 +237,7 @@ class BinaryClassifier(YesOrNo):
     num_dims = 1
     remedy = "should be one logit and one target a sample: num_outputs=1"
     wanted_fact = "num_classes"
+    most_classes = 2
     network_facts = {"num_classes": 1, "num_outputs": 1}
 
     def forward(self, inputs: Float[Tensor, "batch ..."]) -> Float[Tensor, "..."]:

@@ -132,6 +132,19 @@ def test_several_targets_are_as_many_outputs(file):
     assert torch.equal(splits.train.targets[:, 1], 1 + (splits.train.inputs[:, 0] - 40) / 3 % 5)
 
 
+@pytest.mark.parametrize("kind", [None, "regression"])
+def test_columns_of_true_and_false_are_several_labels(kind, file):
+    rows = [f"{row},{row % 2 == 0},{row % 3 == 0}" for row in range(40)]
+    tables = [f"a,cat,dog\n{chr(10).join(rows)}\n"]
+    tables.append(tables[0].replace("True", "1").replace("False", "0"))
+
+    first, second = (load(file(table), ["cat", "dog"], kind=kind) for table in tables)
+
+    assert torch.equal(first.train.targets, second.train.targets)
+    odd = file(tables[0].replace("True", "yes").replace("False", "no"))
+    assert "line 2, column 'cat': 'yes' is not a finite number" in refused(odd, ["cat", "dog"])
+
+
 def test_class_names_are_sorted_and_every_part_has_each_class(file):
     splits = load(file(FLOWERS), "kind")
     assert splits.facts["class_names"] == ["aster", "lily", "rose"]

@@ -18,7 +18,7 @@ from typing import Literal
 
 import polars
 
-from andiron.data.on_disk.category_names import days
+from andiron.data.on_disk.category_names import BOOLEANS, days
 from andiron.data.on_disk.columns import Kind, Reading
 
 MOST_LOOKED_AT = 1000  # of a column
@@ -120,8 +120,15 @@ def may_divide_thousands(values: polars.Series, reading: Reading) -> bool:
 def typed(
     values: polars.Series, kind: Kind | Literal["class"] | None, reading: Reading
 ) -> tuple[Kind, polars.Series]:
-    """The kind, by default inferred, and the values: texts, numbers or days; null for others."""
+    """The kind, by default inferred, and the values: texts, numbers or days; null for others.
+
+    In a column of booleans that is to be numbers, true is 1.
+    """
     numbers = finite(values, reading) if kind in (None, "number") else values
+    if kind == "number" and not numbers.count():  # labels of 0 and 1, as pandas writes them
+        written = texts(values).str.to_lowercase()
+        as_number = dict(zip(BOOLEANS, (1.0, 0.0)))
+        numbers = written.replace_strict(as_number, default=None, return_dtype=polars.Float64)
     kind = kind or _kind(values, numbers, reading)
     if kind == "number":
         return kind, numbers

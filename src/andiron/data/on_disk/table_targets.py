@@ -13,7 +13,7 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.data.on_disk.category_names import distinct, parsed, places, warn_of_classes
-from andiron.data.on_disk.column_values import finite
+from andiron.data.on_disk.column_values import finite, typed
 from andiron.data.on_disk.columns import Columns
 from andiron.plain import readable
 from andiron.plain.float32_decimals import in_float64
@@ -50,12 +50,12 @@ def target_numbers(table: Columns, targets: Sequence[str]) -> Float[Tensor, "row
     numbers = []
     for name in targets:
         values = table.column(name)
-        valid = finite(values, table.reading)
+        _, valid = typed(values, "number", table.reading)
         numbers.append(in_float64(valid.to_numpy()))
         for row in valid.is_null().arg_true():
             raise errors.DataError(
                 f"{table.row_name(row)}, column {name!r}: {values[row]!r} is not a finite number; "
-                "correct it, or remove the row"
+                f"{'labels are 0 and 1: ' if len(targets) > 1 else ''}correct it, or remove the row"
             )
     return torch.from_numpy(np.stack(numbers, 1))
 

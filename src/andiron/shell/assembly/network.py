@@ -18,6 +18,7 @@ from andiron.data import Splits
 from andiron.data.splitting.described import Described
 from andiron.models import activation_checkpointing
 from andiron.plain import memory
+from andiron.plain.readable import joined
 from andiron.protocols import TrainStep, ValidStep
 from andiron.shell.assembly import targets
 from andiron.shell.config.schema import Train
@@ -195,9 +196,18 @@ def _check_task(config: Train, kind: Any, splits: Splits | Described) -> None:
     """Refuses data of another task, and an unused loss."""
     facts = [fact for fact in TASKS_OF if fact in splits.facts]
     wanted = getattr(kind, "wanted_fact", None)
-    title = kind.__name__
+    title, most = kind.__name__, getattr(kind, "most_classes", math.inf)
+    number, names = splits.facts.get("num_classes", 0), splits.facts.get("class_names") or ()
+    if number > most and (config.loss or {}).get("ignored_index") is None:
+        raise errors.ConfigError(
+            [
+                f"task: {title} is for {most} classes, and {splits.name} has {number}"
+                f"{f' ({joined(names)})' if names else ''}; set task=classification"
+            ]
+        )
     if wanted and facts and wanted not in facts:
         is_guess = "kind" in config.data and config.data["kind"] is None
+        is_guess &= splits.facts.get("num_outputs", 1) == 1
         or_kind = f", or data.kind={KINDS_OF[wanted]} to read its target so" if is_guess else ""
         raise errors.ConfigError(
             [
