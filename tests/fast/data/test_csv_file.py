@@ -73,7 +73,8 @@ def test_nul_bytes_are_refused_by_line(file, content, line):
     for said in (refused(table), refused_to_predict(table)):
         assert said == (
             f"table.csv, line {line}: is not UTF-8 (byte 0x00); set data.encoding, such as cp1252, "
-            "cp1250, cp1251 or utf-16; zeros are of a file that was not written whole"
+            "cp1250, cp1251 or utf-16, or write it anew: iconv -t utf-8 -f cp1252 table.csv > "
+            "new.csv; zeros are of a file that was not written whole"
         )
 
 

@@ -12,6 +12,7 @@ from torch.utils.data import TensorDataset
 from andiron import data, errors
 from andiron.data import csv, digits
 from andiron.data.composed.derived_splits import few
+from andiron.data.on_disk import csv_file
 from andiron.shell.config import schema
 
 DAY = "area,town,kind\n" + "".join(
@@ -61,6 +62,26 @@ def test_numbers_to_predict_keep_their_unit(read):
 def test_an_unfit_further_set_is_refused_by_its_place(read, night, message):
     with pytest.raises(errors.DataError, match=message):
         read(night)
+
+
+def test_the_remedies_of_another_file_are_options_that_change_how_it_is_read(read):
+    with pytest.raises(errors.DataError) as raised:
+        read("area,town,kind\nmany,Rome,b\n2,Rome,\n,Rome,a\n1,Rome,a\n", missing="refuse")
+    remedies = "correct or remove them, or set data.missing=drop, or skip them with data.max_bad_li"
+    assert remedies in str(raised.value)
+
+
+def test_another_file_may_be_written_otherwise(read, tmp_path):
+    path = tmp_path / "other.csv"
+    path.write_text("area;town;kind\n1.234,5;Rome;b\n-;Bonn;a\n")
+    options = {"decimal": ",", "thousands": ".", "missing_values": ["-"], "missing": "drop"}
+    table = csv_file.read_as(path, read().facts, ["kind"], options)
+    assert table.column("area").to_list() == [1234.5] and table.record == {"dropped_rows": 1}
+
+
+def test_an_index_is_named_only_where_columns_are_chosen_by_default(read, caplog):
+    read(",area,town,kind\n0,1,Rome,b\n1,2,Rome,a\n")
+    assert "no feature" not in caplog.text
 
 
 @pytest.mark.parametrize("name", ["train", "all", "valid-ema", "a b", "", "7"])

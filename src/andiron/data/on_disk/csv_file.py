@@ -33,6 +33,8 @@ from andiron.plain import wings
 from andiron.ranges import Index, Number, Proportion, Seed, SetName, SplitOption, Validation
 from andiron.recording import keep_arguments
 
+# options of how values are written, which another file may have otherwise
+WRITTEN = ("decimal", "thousands", "date_format", "missing_values")
 log = logging.getLogger("andiron")
 MOST_SPAN = 2  # numbers for each row, if a table is a sample of what was numbered
 Names = Annotated[Sequence[str], Field(min_length=1)]
@@ -187,12 +189,14 @@ def read_as(
     Raises: DataError as `read`.
     """
     encoding = TableEncoding.of_facts(facts)
+    written = {name: options[name] for name in WRITTEN if name in options}
+    reading = replace(encoding.reading.laid_out(options), **written)
     return read(
         path,
         features=[feature.column for feature in encoding.columns],
         targets=targets,
         kept=kept,
-        reading=replace(encoding.reading.laid_out(options), classes=facts.get("class_names", ())),
+        reading=replace(reading, classes=facts.get("class_names", ())),
         missing="drop" if options.get("missing") == "drop" else encoding.missing,
         max_bad_lines=options.get("max_bad_lines", 0),
         has_number_targets="class_names" not in facts,

@@ -51,8 +51,9 @@ def rows(path: Path, file: File, delimiter: str) -> Iterator[tuple[int, list[str
                 byte = f"byte 0x{ord(odd[0]) % 256:02x}"
                 raise errors.DataError(
                     f"{path}, line {reader.line_num}: is not UTF-8 ({byte}); set data.encoding, "
-                    "such as cp1252, cp1250, cp1251 or utf-16; zeros are of a file that was not "
-                    "written whole"
+                    "such as cp1252, cp1250, cp1251 or utf-16, or write it anew: iconv -t utf-8 "
+                    f"-f cp1252 {shlex.quote(str(path))} > new.csv; zeros are of a file that was "
+                    "not written whole"
                 )
             line = reader.line_num
             if row:
@@ -81,8 +82,8 @@ def table(path: Path, file: File, request: Request) -> Table:
     if not header and _look_like_data(names):
         raise errors.DataError(
             f"{path}: its first line looks like data ({readable.joined(names)}): for a file "
-            "without a header, give the names of the columns in data.header=[...]; names should "
-            "not be such numbers"
+            "without a header, give the names of the columns in data.header=[...], or in a line "
+            "above; names should not be such numbers"
         )
     features = chosen(path, request, names, ())
     places = {name: names.index(name) for name in request.columns(features)}

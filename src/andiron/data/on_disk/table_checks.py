@@ -213,6 +213,7 @@ def _remedy(bad: polars.DataFrame, request: Request, number_valid: int) -> str:
             remedies.append(f"""set "data.thousands='{mark}'" if 1{mark}234 is over a thousand""")
     is_feature, is_gap = ~bad["column"].is_in(request.required), bad["is_missing"]
     features = bad["column"].filter(is_feature).unique(maintain_order=True)
+    is_further = set(request.features or ("",)) <= reading.kinds.keys()  # not the training file
     misread = bad.filter(is_feature & ~is_gap)
     wrong = misread["column"].unique(maintain_order=True)
     is_repeated = misread["text"].is_duplicated()
@@ -220,10 +221,11 @@ def _remedy(bad: polars.DataFrame, request: Request, number_valid: int) -> str:
     if len(features) and request.features is None:
         remedies.append(f"leave out columns ({argument('exclude', [*request.exclude, *features])})")
     if is_gap.any():
-        remedies.append("set data.missing=median or data.missing=drop")
+        or_median = "" if is_further else "data.missing=median or "
+        remedies.append(f"set {or_median}data.missing=drop")
     if not number_valid and request.has_number_targets and not is_feature.all():
         remedies.append("predict classes with data=csv")
-    if len(wrong):
+    if len(wrong) and not is_further:
         remedies.append(f"read text ({argument('categories', [*reading.kinds, *wrong])})")
     if len(words) and len(misread) < number_valid and not words.str.contains(r"^[^#]*\d").any():
         gaps = [*map(str, reading.missing_values or ()), *words]

@@ -118,7 +118,8 @@ def chosen(path: Path, request: Request, header: Names, index: Collection[str]) 
         raise errors.DataError(
             f"{path}: has no column beside {', '.join(beside)}; there is nothing to learn from"
         )
-    if left_out := [name for name in index if name not in (*features, *beside)]:
+    left_out = [name for name in index if name not in (*features, *beside)]
+    if left_out and request.features is None:
         log.warning(
             "%s: no feature, without a name or with that of a data frame's index: column %s; "
             "data.features=[...] lists all that are",
