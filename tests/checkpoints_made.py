@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import torch
 
-from andiron.checkpoint import Checkpoint, checkpointing
+from andiron.checkpoint import Checkpoint, FileCheckpointer, checkpointing
 
 FILES = {"manifest.json", "model.safetensors", "optimizer.safetensors", "state.json"}
 ALL_FILES = FILES | {"model-ema.safetensors", "metrics.safetensors"}
@@ -56,6 +56,16 @@ def frozen(updates, *, megabytes):
 
 def save(saver, updates, *, loss=0.5):
     saver.save(updates, checkpoint(updates), {"valid": {"loss": loss}} if loss is not None else {})
+
+
+def saved(place, strategy, *checkpoints):
+    """A checkpointer that has written these one after the other: updates, or updates and loss."""
+    saver = FileCheckpointer(place, strategy)
+    for one in checkpoints:
+        updates, loss = one if isinstance(one, tuple) else (one, 0.5)
+        save(saver, updates, loss=loss)
+        assert saver.wait()
+    return saver
 
 
 def names(folder):

@@ -7,7 +7,7 @@ import pytest
 import safetensors.torch
 import torch
 from checkpoints_made import (
-    ALL_FILES, FILES, LAST_TWO_AND_BEST, checkpoint, equal, names, rich, save,
+    ALL_FILES, FILES, LAST_TWO_AND_BEST, checkpoint, equal, names, rich, save, saved,
 )  # fmt: skip
 from waiting import until
 
@@ -52,39 +52,26 @@ def listed(folder):
     ]
 
 
-def test_a_checkpoint_is_a_folder_of_four_files(tmp_path):
-    saver = FileCheckpointer(tmp_path / "checkpoints", KeepLast(1))
-    save(saver, 20)
-    assert saver.close()
-    assert names(tmp_path / "checkpoints") == {"step-20"}
-    assert names(tmp_path / "checkpoints" / "step-20") == FILES
-
-
-def test_safetensors_alone_reads_the_weights(tmp_path):
-    saver = FileCheckpointer(tmp_path, KeepLast(1))
-    save(saver, 20)
-    saver.close()
-    model = safetensors.torch.load_file(tmp_path / "step-20" / "model.safetensors")
-    optimizer = safetensors.torch.load_file(tmp_path / "step-20" / "optimizer.safetensors")
+def test_a_checkpoint_is_four_files_whose_weights_safetensors_alone_reads(tmp_path):
+    folder = tmp_path / "checkpoints"
+    assert saved(folder, KeepLast(1), 20).close()
+    assert names(folder) == {"step-20"} and names(folder / "step-20") == FILES
+    model = safetensors.torch.load_file(folder / "step-20" / "model.safetensors")
+    optimizer = safetensors.torch.load_file(folder / "step-20" / "optimizer.safetensors")
     assert set(model) == {"network.weight", "network.steps"}
     assert torch.equal(model["network.weight"], torch.full((3, 2), 20.0))
     assert torch.equal(optimizer["network.weight/exp_avg"], torch.full((3, 2), 2.5))
 
 
-def test_what_is_loaded_is_what_was_saved(tmp_path):
+@pytest.mark.parametrize(("expected", "files"), [
+    (rich(7), ALL_FILES), (Checkpoint({"weight": torch.ones(3)}, {}, {"updates": 7}), FILES),
+], ids=["all files", "no state of the optimizer"])  # fmt: skip
+def test_what_is_loaded_is_what_was_saved(tmp_path, expected, files):
     saver = FileCheckpointer(tmp_path, KeepLast(1))
-    saver.save(7, rich(7), {})
+    saver.save(7, expected, {})
     saver.close()
-    assert names(tmp_path / "step-7") == ALL_FILES
-    assert equal(load(tmp_path / "step-7"), rich(7))
-
-
-def test_an_optimizer_without_state_is_saved_as_such(tmp_path):
-    saved = Checkpoint({"weight": torch.ones(3)}, {}, {"updates": 7})
-    saver = FileCheckpointer(tmp_path, KeepLast(1))
-    saver.save(7, saved, {})
-    saver.close()
-    assert equal(load(tmp_path / "step-7"), saved)
+    assert names(tmp_path / "step-7") == files
+    assert equal(load(tmp_path / "step-7"), expected)
 
 
 def test_what_is_saved_are_the_values_at_that_moment(tmp_path, rarely):
@@ -122,11 +109,7 @@ def test_the_last_two_and_the_best_stay_and_the_others_vanish(tmp_path):
 
 
 def test_a_checkpoint_tells_which_are_kept_with_it_and_what_they_measured(tmp_path):
-    saver = FileCheckpointer(tmp_path, LAST_TWO_AND_BEST)
-    for updates, loss in ((10, 0.1), (20, 0.3), (25, None), (30, 0.9)):
-        save(saver, updates, loss=loss)
-        saver.wait()
-    saver.close()
+    saved(tmp_path, LAST_TWO_AND_BEST, (10, 0.1), (20, 0.3), (25, None), (30, 0.9)).close()
     assert listed(tmp_path / "step-10") == [("step-10", 10, 0.1)]
     assert listed(tmp_path / "step-30") == [
         ("step-10", 10, 0.1), ("step-25", 25, None), ("step-30", 30, 0.9),
@@ -226,12 +209,10 @@ def test_a_save_waits_for_a_running_write_but_not_for_its_own(tmp_path, monkeypa
 def test_waiting_writes_what_is_kept_and_saving_continues(tmp_path, rarely):
     saver = FileCheckpointer(tmp_path, KeepLast(1))
     save(saver, 10)
-    save(saver, 20)
-    assert saver.wait()
-    assert names(tmp_path) == {"step-20"}
-    save(saver, 30)
-    assert saver.wait()
-    assert names(tmp_path) == {"step-30"}
+    for updates in (20, 30):
+        save(saver, updates)
+        assert saver.wait()
+        assert names(tmp_path) == {f"step-{updates}"}
     saver.close()
 
 
@@ -243,18 +224,12 @@ def test_an_old_checkpoint_goes_only_when_the_new_one_is_there(tmp_path, monkeyp
         return remove_folder(path, which)
 
     monkeypatch.setattr(files, "remove_folder", removed)
-    saver = FileCheckpointer(tmp_path, KeepLast(1))
-    save(saver, 10)
-    saver.wait()
-    save(saver, 20)
-    saver.close()
+    saved(tmp_path, KeepLast(1), 10, 20).close()
     assert at_removal == [{"step-10", "step-20"}]
 
 
 def test_what_others_put_there_stays(tmp_path):
-    saver = FileCheckpointer(tmp_path, KeepLast(1))
-    save(saver, 1)
-    saver.wait()
+    saver = saved(tmp_path, KeepLast(1), 1)
     for name in ("step-5", "step-999", "mine"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "precious").write_text("not a run's")
@@ -270,9 +245,7 @@ def test_what_others_put_there_stays(tmp_path):
 
 
 def test_a_folder_with_another_runs_checkpoints_is_refused_and_unchanged(tmp_path):
-    first = FileCheckpointer(tmp_path, KeepLast(2))
-    save(first, 10)
-    assert first.close()
+    assert saved(tmp_path, KeepLast(2), 10).close()
     second = FileCheckpointer(tmp_path, KeepLast(2))
     assert message_of(errors.RunFolderError, save, second, 10) == (
         f"{tmp_path} already holds checkpoints of a run, the newest step-10: resume that run, or "
@@ -282,25 +255,8 @@ def test_a_folder_with_another_runs_checkpoints_is_refused_and_unchanged(tmp_pat
     assert load(tmp_path / "step-10").state["updates"] == 10
 
 
-def test_turning_back_sets_the_newer_checkpoints_aside(tmp_path, caplog):
-    saver = FileCheckpointer(tmp_path, KeepLast(3))
-    for updates in (10, 20, 30):
-        save(saver, updates)
-        saver.wait()
-    saver.turn_back(15)
-    assert [saved.updates for saved in saver.saved] == [10]
-    save(saver, 20)
-    assert saver.close()
-    assert names(tmp_path) == {
-        "step-10", "step-20", "step-20.unused", "step-30.unused",
-    }  # fmt: skip
-    assert newest_whole(tmp_path)[0].name == "step-20"
-
-
 def test_what_others_put_into_a_checkpoint_stays_when_it_is_pruned(tmp_path, caplog):
-    saver = FileCheckpointer(tmp_path, KeepLast(1))
-    save(saver, 10)
-    saver.wait()
+    saver = saved(tmp_path, KeepLast(1), 10)
     (tmp_path / "step-10" / "notes.txt").write_text("not a run's")
     save(saver, 20)
     saver.close()
@@ -311,9 +267,7 @@ def test_what_others_put_into_a_checkpoint_stays_when_it_is_pruned(tmp_path, cap
 
 
 def test_a_checkpoint_whose_manifest_was_changed_is_not_removed(tmp_path, caplog):
-    saver = FileCheckpointer(tmp_path, KeepLast(1))
-    save(saver, 10)
-    saver.wait()
+    saver = saved(tmp_path, KeepLast(1), 10)
     (tmp_path / "step-10" / "manifest.json").write_text('{"files": {"../../precious": {}}}')
     save(saver, 20)
     saver.close()
@@ -321,25 +275,16 @@ def test_a_checkpoint_whose_manifest_was_changed_is_not_removed(tmp_path, caplog
     assert "checkpoint step-10 is no longer kept but was not removed" in caplog.text
 
 
-def test_a_state_of_another_update_is_refused(tmp_path):
+@pytest.mark.parametrize(("value", "error", "words"), [
+    (checkpoint(20), ValueError, "updates=10: the state is that of update 20; pass that"),
+    (Checkpoint({}, {}, {"updates": 10}, {"../ema": {}}), ValueError,
+     "average '../ema': is part of a file name"),
+    (Checkpoint({}, {}, {"updates": 10, "device": torch.device("cpu")}), TypeError,
+     "Object of type device is not JSON serializable"),
+], ids=["another update", "no name of a file", "not writable"])  # fmt: skip
+def test_a_state_that_is_refused_leaves_nothing(tmp_path, value, error, words):
     saver = FileCheckpointer(tmp_path, KeepLast(1))
-    with pytest.raises(ValueError, match="^updates=20: the state is that of update 10; pass that$"):
-        saver.save(20, checkpoint(10), {})
-    saver.close()
-    assert names(tmp_path) == set()
-
-
-def test_an_average_whose_name_no_file_can_have_is_refused(tmp_path):
-    saver = FileCheckpointer(tmp_path, KeepLast(1))
-    with pytest.raises(ValueError, match="average '../ema': is part of a file name"):
-        saver.save(10, Checkpoint({}, {}, {"updates": 10}, {"../ema": {}}), {})
-    assert saver.saved == [] and saver.close()
-
-
-def test_an_unwritable_state_raises_and_leaves_nothing(tmp_path):
-    saver = FileCheckpointer(tmp_path, KeepLast(1))
-    with pytest.raises(TypeError, match="Object of type device is not JSON serializable"):
-        saver.save(10, Checkpoint({}, {}, {"updates": 10, "device": torch.device("cpu")}), {})
+    assert words in message_of(error, saver.save, 10, value, {})
     assert saver.close() and names(tmp_path) == set() and saver.saved == []
 
 
@@ -394,13 +339,8 @@ def test_milestones_stay_across_a_resume(tmp_path):
 
 def test_what_only_the_strategy_of_before_kept_stays(tmp_path, caplog):
     caplog.set_level("INFO", logger="andiron")
-    first = FileCheckpointer(tmp_path, KeepEvery(10))
-    for updates in (10, 20, 30, 40):
-        save(first, updates)
-        first.wait()
-    first.close()
-    again = FileCheckpointer(tmp_path, KeepLast(1))
-    again.adopt(*newest_whole(tmp_path))
+    saved(tmp_path, KeepEvery(10), 10, 20, 30, 40).close()
+    again = resumed(tmp_path, KeepLast(1))
     assert (
         "checkpoints that the current options would delete are kept: step-10, step-20, step-30"
         in caplog.messages
@@ -411,27 +351,18 @@ def test_what_only_the_strategy_of_before_kept_stays(tmp_path, caplog):
 
 
 def test_what_is_listed_but_not_on_the_disk_is_not_adopted(tmp_path):
-    saver = FileCheckpointer(tmp_path, LAST_TWO_AND_BEST)
-    for updates, loss in ((10, 0.1), (20, 0.3), (30, 0.2)):
-        save(saver, updates, loss=loss)
-        saver.wait()
-    saver.close()
+    saved(tmp_path, LAST_TWO_AND_BEST, (10, 0.1), (20, 0.3), (30, 0.2)).close()
     files.remove_folder(tmp_path / "step-10", FILES)
     again = resumed(tmp_path, LAST_TWO_AND_BEST)
-    assert [(saved.updates, saved.values["valid"]["loss"]) for saved in again.saved] == [
-        (20, 0.3),
-        (30, 0.2),
-    ]
+    kept = [(one.updates, one.values["valid"]["loss"]) for one in again.saved]
+    assert kept == [(20, 0.3), (30, 0.2)]
     again.close()
 
 
 def test_a_kill_before_pruning_leaves_nothing_for_ever(tmp_path, monkeypatch):
-    saver = FileCheckpointer(tmp_path, KeepLast(1))
-    monkeypatch.setattr(saver, "_prune", lambda: None)
-    for updates in (10, 20, 30):
-        save(saver, updates)
-        saver.wait()
-    saver.close()
+    with monkeypatch.context() as killed:
+        killed.setattr(FileCheckpointer, "_prune", lambda self: None)
+        saved(tmp_path, KeepLast(1), 10, 20, 30).close()
     assert names(tmp_path) == {"step-10", "step-20", "step-30"}
     again = resumed(tmp_path, KeepLast(1))
     save(again, 40)
@@ -440,11 +371,7 @@ def test_a_kill_before_pruning_leaves_nothing_for_ever(tmp_path, monkeypatch):
 
 
 def test_going_on_from_an_older_one_sets_the_newer_aside(tmp_path, caplog):
-    saver = FileCheckpointer(tmp_path, KeepLast(3))
-    for updates in (10, 20, 30):
-        save(saver, updates)
-        saver.wait()
-    saver.close()
+    saved(tmp_path, KeepLast(3), 10, 20, 30).close()
     again = FileCheckpointer(tmp_path, KeepLast(3))
     again.adopt(tmp_path / "step-10", load(tmp_path / "step-10"))
     assert (
@@ -458,9 +385,7 @@ def test_going_on_from_an_older_one_sets_the_newer_aside(tmp_path, caplog):
 
 
 def test_what_a_killed_process_left_is_removed_but_nothing_of_others(tmp_path):
-    saver = FileCheckpointer(tmp_path, KeepLast(1))
-    save(saver, 10)
-    saver.close()
+    saved(tmp_path, KeepLast(1), 10).close()
     for name in (
         ".step-20.01234567.partial", ".step-10.2.89abcdef.partial", ".mine.01234567.partial",
         ".step-30.partial",
@@ -483,8 +408,7 @@ def test_what_a_killed_process_left_is_removed_but_nothing_of_others(tmp_path):
     "kept", [{}, [{"name": "step-10"}], [{"name": "../mine", "values": {}}], [7]]
 )
 def test_an_invalid_list_of_kept_checkpoints_is_refused(tmp_path, kept):
-    saver = FileCheckpointer(tmp_path, KeepLast(1))
-    save(saver, 10)
+    saver = saved(tmp_path, KeepLast(1), 10)
     saver.close()
     record = load(tmp_path / "step-10")
     if kept == {}:
@@ -500,7 +424,6 @@ def test_an_invalid_list_of_kept_checkpoints_is_refused(tmp_path, kept):
 
 def test_only_a_checkpoint_in_the_folder_is_adopted(tmp_path):
     saver = FileCheckpointer(tmp_path / "here", KeepLast(1))
-    with pytest.raises(ValueError, match="not a checkpoint in"):
-        saver.adopt(tmp_path / "there" / "step-10", checkpoint(10))
-    with pytest.raises(ValueError, match="not a checkpoint in"):
-        saver.adopt(tmp_path / "here" / "mine", checkpoint(10))
+    for path in ("there/step-10", "here/mine"):
+        message = message_of(ValueError, saver.adopt, tmp_path / path, checkpoint(10))
+        assert "not a checkpoint in" in message

@@ -4,7 +4,7 @@ import inspect
 import threading
 
 import pytest
-from checkpoints_made import LAST_TWO_AND_BEST, checkpoint, equal, save
+from checkpoints_made import LAST_TWO_AND_BEST, checkpoint, equal, save, saved
 
 from andiron import errors
 from andiron.checkpoint import (
@@ -60,22 +60,14 @@ def store(request, tmp_path):
 
 
 def test_the_last_two_and_the_best_are_kept(store):
-    saver = FileCheckpointer(store, LAST_TWO_AND_BEST)
-    for updates, loss in ((10, 0.5), (20, 0.3), (30, 0.9), (40, 0.8)):
-        save(saver, updates, loss=loss)
-        assert saver.wait()
-    saver.close()
+    assert saved(store, LAST_TWO_AND_BEST, (10, 0.5), (20, 0.3), (30, 0.9), (40, 0.8)).close()
     assert names(store) == ["step-20", "step-30", "step-40"]
     folder, actual = newest_whole(store)
     assert folder.name == "step-40" and equal(actual, checkpoint(40))
 
 
 def test_a_resumed_run_adopts_its_checkpoints(store):
-    saver = FileCheckpointer(store, KeepLast(2))
-    for updates in (10, 20, 30):
-        save(saver, updates)
-        saver.wait()
-    saver.close()
+    saved(store, KeepLast(2), 10, 20, 30).close()
     again = FileCheckpointer(store, KeepLast(2))
     with pytest.raises(errors.RunFolderError, match="already holds checkpoints of a run"):
         save(again, 40)
@@ -86,21 +78,19 @@ def test_a_resumed_run_adopts_its_checkpoints(store):
 
 
 def test_turning_back_sets_newer_checkpoints_aside(store):
-    saver = FileCheckpointer(store, KeepLast(3))
-    for updates in (10, 20, 30):
-        save(saver, updates)
-        saver.wait()
+    saver = saved(store, KeepLast(3), 10, 20, 30)
     saver.turn_back(15)
-    saver.close()
-    assert {"step-10", "step-20.unused", "step-30.unused"} <= set(store.names())
-    assert names(store) == ["step-10"]
+    assert [one.updates for one in saver.saved] == [10] and names(store) == ["step-10"]
+    save(saver, 20)
+    assert saver.close()
+    kept = {name for name in store.names() if name.startswith("step-")}
+    assert kept == {"step-10", "step-20", "step-20.unused", "step-30.unused"}
+    assert newest_whole(store)[0].name == "step-20"
 
 
 def test_a_failing_store_is_tried_again(tmp_path, caplog):
     store = MemoryStore(tmp_path)
-    saver = FileCheckpointer(store, KeepLast(1))
-    save(saver, 10)
-    assert saver.wait()
+    saver = saved(store, KeepLast(1), 10)
     store.is_failing = True
     save(saver, 20)
     assert not saver.wait()
@@ -112,11 +102,7 @@ def test_a_failing_store_is_tried_again(tmp_path, caplog):
 
 def test_a_damaged_checkpoint_is_set_aside_in_the_store(tmp_path):
     store = MemoryStore(tmp_path)
-    saver = FileCheckpointer(store, KeepLast(2))
-    for updates in (10, 20):
-        save(saver, updates)
-        saver.wait()
-    saver.close()
+    saved(store, KeepLast(2), 10, 20).close()
     store.folders["step-20"]["model.safetensors"] = b""
     assert newest_whole(store)[0].name == "step-10"
     assert set(store.folders) == {"step-10", "step-20.damaged"}
