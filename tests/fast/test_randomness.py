@@ -34,17 +34,10 @@ def test_the_reference_gives_the_published_first_numbers() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("purpose", PURPOSES)
-def test_counters_number_the_outputs_of_splitmix64(purpose: str) -> None:
-    numbers = splitmix64(randomness.derive(42, purpose))
-    assert [randomness.derive(42, purpose, counter) for counter in range(100)] == [
-        next(numbers) for _ in range(100)
-    ]
-
-
-def test_a_second_counter_continues_from_the_first() -> None:
-    numbers = splitmix64(randomness.derive(42, "augment", 3))
-    assert [randomness.derive(42, "augment", 3, index) for index in range(100)] == [
+@pytest.mark.parametrize("stream", [*[(purpose,) for purpose in PURPOSES], ("augment", 3)])
+def test_counters_number_the_outputs_of_splitmix64(stream: tuple[object, ...]) -> None:
+    numbers = splitmix64(randomness.derive(42, *stream))
+    assert [randomness.derive(42, *stream, counter) for counter in range(100)] == [
         next(numbers) for _ in range(100)
     ]
 
@@ -62,24 +55,16 @@ def test_derived_seeds_never_change() -> None:
     assert randomness.derive(42, "update", 3, 5) == 635200619515819149
 
 
-def test_counters_are_not_interchangeable() -> None:
+def test_counters_are_not_interchangeable_and_the_largest_fit_64_bits() -> None:
     assert randomness.derive(0, "augment", 1, 2) != randomness.derive(0, "augment", 2, 1)
     assert randomness.derive(0, "augment", 0) != randomness.derive(0, "augment", 0, 0)
-
-
-def test_derived_seeds_fit_64_bits_for_the_largest_seed_and_counter() -> None:
     assert 0 <= randomness.derive(2**63 - 1, "update", 2**63) < 2**64
 
 
-def test_a_stream_starts_the_same_each_time_it_is_asked_for() -> None:
-    first = torch.rand(101, generator=randomness.stream(7, "split", 2))
-    assert torch.equal(torch.rand(101, generator=randomness.stream(7, "split", 2)), first)
-
-
-def test_a_stream_of_its_own_leaves_the_default_generator_alone() -> None:
+def test_a_stream_repeats_and_leaves_the_default_generator_alone() -> None:
     before = torch.get_rng_state()
-    torch.rand(101, generator=randomness.stream(7, "split", 2))
-    assert torch.equal(torch.get_rng_state(), before)
+    one, again = (torch.rand(101, generator=randomness.stream(7, "split", 2)) for _ in range(2))
+    assert torch.equal(one, again) and torch.equal(torch.get_rng_state(), before)
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 37, 1000])
@@ -88,19 +73,13 @@ def test_permutation_holds_every_index_once(size: int) -> None:
 
 
 def test_permutation_is_a_function_of_seed_and_epoch_alone() -> None:
-    first = randomness.permutation(101, seed=3, epoch=5)
+    def orders() -> list[tuple[int, ...]]:
+        return [tuple(randomness.permutation(23, seed, epoch).tolist())
+                for seed in range(20) for epoch in range(50)]  # fmt: skip
+
+    first = orders()
     torch.rand(17)
-    randomness.permutation(101, seed=3, epoch=6)
-    assert torch.equal(randomness.permutation(101, seed=3, epoch=5), first)
-
-
-def test_permutations_of_all_epochs_and_seeds_differ() -> None:
-    result = {
-        tuple(randomness.permutation(23, seed, epoch).tolist())
-        for seed in range(20)
-        for epoch in range(50)
-    }
-    assert len(result) == 1000
+    assert orders() == first and len({*first}) == 1000
 
 
 def test_every_index_comes_first_equally_often_over_the_epochs() -> None:
@@ -161,12 +140,9 @@ def test_start_stream_makes_torch_draws_repeat_whatever_was_drawn_before() -> No
 def test_start_stream_differs_by_update_seed_and_purpose() -> None:
     result = set()
     for stream in [
-        (42, "update", 17),
-        (42, "update", 18),
-        (43, "update", 17),
-        (42, "init", 17),
+        (42, "update", 17), (42, "update", 18), (43, "update", 17), (42, "init", 17),
         (42, "update"),
-    ]:
+    ]:  # fmt: skip
         randomness.start_stream(*stream)
         result.add(tuple(torch.rand(3).tolist()))
     assert len(result) == 5
@@ -227,29 +203,25 @@ def test_uniform_numbers_are_uniform_and_differ_by_every_argument():
     assert (buckets / 10_000 - 1).abs().max() < 0.05  # five times sqrt(10,000 * 15/16) of 10,000
 
 
+def others_draw():
+    return random.gauss(0, 1), random.random(), np.random.standard_normal(), np.random.rand()
+
+
 def test_pythons_and_numpys_generators_are_put_back_where_they_stood():
     randomness.seed_others(5)
     random.gauss(0, 1)
     np.random.standard_normal()  # each then holds a second normal number
     state = json.loads(json.dumps(randomness.global_generator_state()))
-    drawn = [
-        (random.gauss(0, 1), random.random(), np.random.standard_normal(), np.random.rand())
-        for _ in range(2)
-    ]
+    drawn = [others_draw() for _ in range(2)]
     randomness.seed_others(6)
-    other = (random.gauss(0, 1), random.random(), np.random.standard_normal(), np.random.rand())
+    other = others_draw()
     randomness.restore_global_generators(state)
-    again = [
-        (random.gauss(0, 1), random.random(), np.random.standard_normal(), np.random.rand())
-        for _ in range(2)
-    ]
-
-    assert again == drawn and other not in drawn
+    assert [others_draw() for _ in range(2)] == drawn and other not in drawn
 
 
 def test_a_seed_decides_what_pythons_and_numpys_generators_draw():
     drawn = []
     for seed in (5, 6, 5):
         randomness.seed_others(seed)
-        drawn.append((random.random(), np.random.rand()))
+        drawn.append(others_draw())
     assert drawn[0] == drawn[2] != drawn[1]

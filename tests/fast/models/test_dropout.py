@@ -8,7 +8,6 @@ passes always or never.
 
 import math
 import statistics
-from collections.abc import Callable
 
 import pytest
 import torch
@@ -70,14 +69,15 @@ def test_as_many_elements_are_kept_as_the_binomial_law_allows(p: float) -> None:
     assert abs(int(kept(p, size).sum()) - size * rate) < 5 * deviation
 
 
-@each_p
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_what_is_kept_is_scaled_by_the_inverse_of_the_rate_exactly(
-    p: float, dtype: torch.dtype
-) -> None:
-    inputs = torch.randn(MANY, dtype=dtype)
+@pytest.mark.parametrize(("p", "dtype"), [
+    *[(p, dtype) for p in DROPPED_LEVELS for dtype in (torch.float32, torch.float64)],
+    (0.5, torch.float16), (0.5, torch.bfloat16),  # in half precision a scale of two is exact
+], ids=str)  # fmt: skip
+def test_what_is_kept_is_scaled_by_the_inverse_of_the_rate_exactly(p, dtype) -> None:
+    inputs = torch.randn(MANY).to(dtype)
+    given = inputs.clone()
     output = Dropout(p)(inputs)
-    assert output.dtype == dtype
+    assert output.dtype == dtype and torch.equal(inputs, given)
     expected = inputs * (65536 / (65536 - DROPPED_LEVELS[p]))
     assert torch.equal(output, torch.where(output != 0, expected, 0))
 
@@ -153,32 +153,21 @@ def test_kept_counts_of_rows_and_columns_are_binomial(p: float) -> None:
 
 
 def masks_of_layers(p: float) -> Tensor:
-    start()
     return torch.stack([kept(p, 20_011) for _ in range(64)])
 
 
-def masks_of_updates(p: float) -> Tensor:
+def masks_of_streams(p: float, name: str) -> Tensor:
     masks = []
-    for update in range(64):
-        start(update)
-        masks.append(kept(p, 20_011))
-    return torch.stack(masks)
-
-
-def masks_of_seeds(p: float) -> Tensor:
-    masks = []
-    for seed in range(64):
-        start(seed=seed)
+    for number in range(64):
+        start(**{name: number})
         masks.append(kept(p, 20_011))
     return torch.stack(masks)
 
 
 @pytest.mark.parametrize("p", [0.25, 0.5])
-@pytest.mark.parametrize("masks", [masks_of_layers, masks_of_updates, masks_of_seeds])
-def test_layers_updates_and_seeds_are_independent(
-    masks: Callable[[float], Tensor], p: float
-) -> None:
-    result = masks(p)
+@pytest.mark.parametrize("of", ["layers", "update", "seed"])
+def test_layers_updates_and_seeds_are_independent(of: str, p: float) -> None:
+    result = masks_of_layers(p) if of == "layers" else masks_of_streams(p, of)
     # the largest of 2016 pairs at 6 standard deviations: false alarm 4e-6
     assert largest_correlation(result, 1 - p) < 6
     pairs = 2 * result[::2].int() + result[1::2].int()
@@ -192,32 +181,21 @@ def test_a_mask_is_a_function_of_seed_update_and_layer() -> None:
     result = []
     for drawn_before in (0, 7):
         torch.randn(drawn_before)
-        start(update=5, seed=3)
-        result.append([kept(0.5, 13, 9) for _ in range(3)])
-    for first, again in zip(*result, strict=True):
-        assert torch.equal(first, again)
+        masks = []
+        for update, seed in ((5, 3), (6, 3), (5, 4)):
+            start(update, seed)
+            masks += [tuple(kept(0.5, 13, 9).flatten().tolist()) for _ in range(2)]
+        result.append(masks)
+    assert result[0] == result[1] and len({*result[0]}) == 6
 
 
-def test_another_seed_update_or_layer_has_another_mask() -> None:
-    start(update=5, seed=3)
-    masks = [kept(0.5, 13, 9), kept(0.5, 13, 9)]
-    for update, seed in ((6, 3), (5, 4)):
-        start(update, seed)
-        masks.append(kept(0.5, 13, 9))
-    assert len({tuple(mask.flatten().tolist()) for mask in masks}) == 4
-
-
-def test_each_layer_reads_on_where_the_one_before_stopped() -> None:
+def test_each_layer_reads_on_and_other_sizes_get_the_first_elements_of_a_longer_mask() -> None:
     one = kept(0.5, 5, 8).flatten()
     start()
     assert torch.equal(torch.cat([kept(0.5, 3, 8).flatten(), kept(0.5, 16)]), one)
-
-
-@pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 5, 7, 8, 9, 13])
-def test_other_sizes_get_the_first_elements_of_a_longer_mask(size: int) -> None:
-    longer = kept(0.5, 16)
-    start()
-    assert torch.equal(kept(0.5, size), longer[:size])
+    for size in (0, 1, 2, 3, 4, 5, 7, 8, 9, 13):
+        start()
+        assert torch.equal(kept(0.5, size), one[:size]), size
 
 
 def test_a_single_number_is_kept_or_dropped() -> None:
@@ -249,30 +227,10 @@ def test_gradient_is_the_mask_times_the_scale(p: float) -> None:
     assert torch.equal(inputs.grad, torch.where(output != 0, upstream * scale, 0))
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-def test_half_precision_is_kept_and_a_scale_of_two_is_exact_in_it(dtype: torch.dtype) -> None:
-    inputs = torch.randn(101).to(dtype)
-    output = Dropout(0.5)(inputs)
-    assert output.dtype == dtype
-    assert torch.equal(output, torch.where(output != 0, inputs * 2, 0))
-
-
-def test_the_input_is_left_as_it_was() -> None:
-    inputs = torch.ones(101)
-    Dropout(0.5)(inputs)
-    assert torch.equal(inputs, torch.ones(101))
-
-
-def test_evaluation_mode_returns_the_input_itself() -> None:
-    inputs = torch.randn(5, 3)
-    assert Dropout(0.5).eval()(inputs) is inputs
-
-
-def test_a_probability_of_zero_returns_the_input_itself_and_draws_nothing() -> None:
-    inputs = torch.randn(5, 3)
-    before = torch.get_rng_state()
-    assert Dropout(0.0)(inputs) is inputs
-    assert torch.equal(torch.get_rng_state(), before)
+def test_evaluation_and_a_probability_of_zero_return_the_input_and_draw_nothing() -> None:
+    inputs, before = torch.randn(5, 3), torch.get_rng_state()
+    for layer in (Dropout(0.0), Dropout(0.5).eval()):
+        assert layer(inputs) is inputs and torch.equal(torch.get_rng_state(), before)
 
 
 def test_it_has_no_state_to_save_and_shows_its_probability() -> None:

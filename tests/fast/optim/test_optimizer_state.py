@@ -22,6 +22,7 @@ INPUTS = torch.tensor(
     [[1.0, -2.0, 0.5], [0.0, 1.0, 3.0], [2.0, 2.0, -1.0], [0.5, 0.0, 1.0], [1.0, 1.0, 1.0]]
 )
 LBFGS = functools.partial(Optimizer, torch.optim.LBFGS)
+ONES = {"weight": torch.ones(2, 3)}
 ScheduleFree = functools.partial(Optimizer, schedulefree.AdamWScheduleFree)
 NEEDS_CLOSURE = (
     "torch.optim.LBFGS evaluates the loss several times a step: give `step` a closure that "
@@ -72,10 +73,10 @@ def test_given_gradients_serve_the_first_evaluation(max_iter: int) -> None:
     assert len(losses) == 2 * (max_iter - 1)
 
 
-def test_an_optimizer_says_whether_it_needs_a_closure() -> None:
-    assert LBFGS(line()).needs_closure
-    assert not Optimizer(torch.optim.Adam, line()).needs_closure
-    assert not ScheduleFree(line()).needs_closure
+def test_an_optimizer_says_whether_it_needs_a_closure_and_has_evaluation_weights() -> None:
+    made = LBFGS(line()), Optimizer(torch.optim.Adam, line()), ScheduleFree(line())
+    assert [one.needs_closure for one in made] == [True, False, False]
+    assert [one.has_evaluation_weights for one in made] == [False, False, True]
 
 
 def test_a_closure_that_is_not_needed_is_not_called() -> None:
@@ -87,33 +88,27 @@ def test_a_closure_that_is_not_needed_is_not_called() -> None:
     assert differing(model.state_dict(), expected.state_dict()) == set()
 
 
-def test_a_missing_closure_is_refused_and_nothing_changes() -> None:
-    model = line()
-    assert message_of(ValueError, LBFGS(model).step, 0.1, model, taken(model)) == NEEDS_CLOSURE
-    assert differing(model.state_dict(), line().state_dict()) == set()
-    assert model.weight.grad is None
+NEEDS_LOSS = "torch.optim.LBFGS needs the loss: give gradients with one, as `backward` returns"
+NOT_OWNED = "the optimizer does not own parameter 'bias'; it owns: weight"
 
 
-@pytest.mark.parametrize("evaluation", ["first", "second"])
-def test_gradients_without_a_loss_are_refused_by_lbfgs(evaluation: str) -> None:
+@pytest.mark.parametrize(
+    ("names", "given", "closure", "kind", "words"),
+    [
+        (None, taken, None, ValueError, NEEDS_CLOSURE),
+        (None, lambda model: Gradients(ONES, model), taken, ValueError, NEEDS_LOSS),
+        (None, taken, lambda model: Gradients(ONES, model), ValueError, NEEDS_LOSS),
+        (["weight"], lambda model: taken(model).take_names("weight"), taken, KeyError, NOT_OWNED),
+    ],
+    ids=["no closure", "no first loss", "no second loss", "not its own"],
+)
+def test_a_step_of_lbfgs_that_cannot_be_made_is_refused(names, given, closure, kind, words) -> None:
     model = line()
-    nameless = Gradients({"weight": torch.ones(2, 3)}, model)
-    given, closure = (
-        (nameless, counted(model)[0]) if evaluation == "first" else (taken(model), lambda: nameless)
-    )
-    assert message_of(ValueError, LBFGS(model).step, 0.1, model, given, closure) == (
-        "torch.optim.LBFGS needs the loss: give gradients with one, as `backward` returns"
-    )
+    step = LBFGS(model, names=names).step
+    closures = [] if closure is None else [lambda: closure(model)]
+    assert message_of(kind, step, 0.1, model, given(model), *closures) == words
     assert [parameter.grad for parameter in model.parameters()] == [None, None]
-
-
-def test_a_closure_whose_gradients_are_not_its_own_is_refused_by_name() -> None:
-    model = line()
-    optimizer = LBFGS(model, names=["weight"])
-    given = taken(model).take_names("weight")
-    message = message_of(KeyError, optimizer.step, 0.1, model, given, lambda: taken(model))
-    assert message == "the optimizer does not own parameter 'bias'; it owns: weight"
-    assert [parameter.grad for parameter in model.parameters()] == [None, None]
+    assert closures or differing(model.state_dict(), line().state_dict()) == set()
 
 
 def test_numbers_and_lists_of_a_state_have_names_that_tell_which_they_are() -> None:
@@ -134,20 +129,9 @@ def test_numbers_and_lists_of_a_state_have_names_that_tell_which_they_are() -> N
         for key, tensor in state.items()
         if not key.endswith(("number", "length"))
     } == {
-        "weight/d": [8],
-        "weight/prev_flat_grad": [8],
-        "weight/H_diag": [],
-        "weight/old_dirs.0": [8],
-        "weight/old_stps.0": [8],
-        "weight/ro.0": [],
-        "weight/al.0": [],
-    }
-
-
-def test_only_an_optimizer_that_has_evaluation_weights_says_so() -> None:
-    assert ScheduleFree(line()).has_evaluation_weights
-    assert not LBFGS(line()).has_evaluation_weights
-    assert not Optimizer(torch.optim.Adam, line()).has_evaluation_weights
+        "weight/d": [8], "weight/prev_flat_grad": [8], "weight/H_diag": [],
+        "weight/old_dirs.0": [8], "weight/old_stps.0": [8], "weight/ro.0": [], "weight/al.0": [],
+    }  # fmt: skip
 
 
 def test_evaluation_weights_are_schedulefrees_and_swap_back_exactly() -> None:
@@ -180,23 +164,15 @@ def test_evaluating_in_between_changes_no_bit_of_what_follows() -> None:
     assert differing(optimizer.state_dict(), undisturbed.state_dict()) == set()
 
 
-def test_a_block_within_a_block_changes_nothing() -> None:
-    model = line()
-    optimizer = ScheduleFree(model)
-    trained = copies(stepped(model, optimizer).state_dict())
-    with optimizer.evaluated():
-        outer = copies(model.state_dict())
-        with optimizer.evaluated():
-            assert differing(model.state_dict(), outer) == set()
-        assert differing(model.state_dict(), outer) == set()
-    assert differing(model.state_dict(), trained) == set()
-
-
-def test_the_weights_come_back_when_the_evaluation_fails() -> None:
+def test_a_block_within_a_block_and_one_that_fails_change_nothing() -> None:
     model = line()
     optimizer = ScheduleFree(model)
     trained = copies(stepped(model, optimizer).state_dict())
     with pytest.raises(ZeroDivisionError), optimizer.evaluated():
+        outer = copies(model.state_dict())
+        with optimizer.evaluated():
+            assert differing(model.state_dict(), outer) == set()
+        assert differing(model.state_dict(), outer) == set()
         _ = 1 / 0
     assert differing(model.state_dict(), trained) == set()
     stepped(model, optimizer)

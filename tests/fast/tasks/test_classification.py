@@ -68,9 +68,11 @@ def test_train_step_gives_the_gradients_and_values_of_a_plain_loop(
     assert list(output.gradients) == [f"network.{name}" for name, _ in plain.named_parameters()]
     for name, parameter in plain.named_parameters():
         assert torch.equal(output.gradients[f"network.{name}"], parameter.grad)
-    assert torch.equal(output.item.loss, expected)
-    assert torch.equal(output.item.output, logits)
-    assert torch.equal(output.item.targets, batch(size).targets)
+    item = output.item
+    assert torch.equal(item.loss, expected) and torch.equal(item.output, logits)
+    assert torch.equal(item.targets, batch(size).targets)
+    assert not item.loss.requires_grad and not item.output.requires_grad  # without a graph
+    assert [name for name, p in model.named_parameters() if p.grad is not None] == []
 
 
 def test_loss_is_the_mean_cross_entropy_of_the_batch() -> None:
@@ -95,19 +97,8 @@ def test_valid_step_gives_what_train_step_gives_in_evaluation_mode(
         measured = model.valid_step(batch(7))
     assert torch.equal(measured.loss, trained.loss)
     assert torch.equal(measured.output, trained.output)
+    assert torch.equal(model(batch(7).inputs), model.network(batch(7).inputs))
     assert torch.equal(measured.targets, trained.targets)
-
-
-def test_train_step_leaves_nothing_on_grad() -> None:
-    model = Classifier(bare())
-    model.train_step(batch(7))
-    assert [name for name, p in model.named_parameters() if p.grad is not None] == []
-
-
-def test_item_of_a_train_step_holds_no_graph() -> None:
-    item = Classifier(bare()).train_step(batch(7)).item
-    assert (item.loss.grad_fn, item.output.grad_fn) == (None, None)
-    assert not item.loss.requires_grad and not item.output.requires_grad
 
 
 def test_a_frozen_part_has_no_gradient() -> None:
@@ -116,11 +107,6 @@ def test_a_frozen_part_has_no_gradient() -> None:
     assert list(model.train_step(batch(7)).gradients) == [
         "network.head.weight", "network.head.bias",
     ]  # fmt: skip
-
-
-def test_forward_is_the_networks_own() -> None:
-    network = bare().eval()
-    assert torch.equal(Classifier(network)(batch(5).inputs), network(batch(5).inputs))
 
 
 @pytest.mark.parametrize(
