@@ -54,12 +54,12 @@ class Problem(str):
 
 
 class ConfigError(AndironError):
-    """Every problem found in a configuration, one a line."""
+    """Every problem found in a configuration, one a line; or the only one."""
 
     outcome = "nothing was trained"
 
-    def __init__(self, problems: Iterable[str]):
-        self.problems = tuple(problems)
+    def __init__(self, problems: str | Iterable[str]):
+        self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
         noun = "problem" if len(self.problems) == 1 else "problems"
         lines = "\n".join(f"  {problem}" for problem in self.problems)
         super().__init__(

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from hydra import compose, initialize_config_dir
 
+from andiron.disk import files
 from andiron.shell.config import resolution
 from andiron.shell.config.schema import Train
 from andiron.shell.run import metadata
@@ -26,7 +27,7 @@ def trained(folder, *overrides):
     assert resolution.problems(composed) == []
     folder.mkdir()
     config = Train(**resolution.plain(composed))
-    config.save(folder / "config.json")
+    files.write_json(folder / "config.json", config.recorded())
     built = experiment.build(config, folder)
     model = built.run()
     return {name: tensor.clone() for name, tensor in model.state_dict().items()}, built

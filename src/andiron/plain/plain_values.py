@@ -1,4 +1,4 @@
-"""Plain values of untrusted records: numbers, times, text.
+"""Plain values by name; numbers, times and text of untrusted records.
 
 >>> is_number(True), is_number(10**400), is_finite(float("nan")), as_text([8, 16])
 (False, False, False, '[8,16]')
@@ -8,10 +8,13 @@
 
 import json
 import math
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeGuard
 
 Number = int | float
+Plain = dict[str, Any]  # of JSON, YAML or Python
+Named = Mapping[str, Any]  # values by name, to be read
 
 
 def is_number(value: object) -> TypeGuard[Number]:

@@ -29,13 +29,20 @@ def project_in(folder: Path, monkeypatch) -> Project:
     return project.current()
 
 
+def user_dirs(arguments: list[str]) -> list[Path]:
+    """The folders that a command line is composed from, without Andiron's and the lab's."""
+    shipped = project.shipped_conf_dirs()
+    folders = diagnosis.all_dirs(shipped[0], arguments)
+    return [folder for folder in folders if folder not in shipped]
+
+
 def test_the_nearest_file_with_the_table_is_the_project(mine, monkeypatch):
     assert project_in(mine.parent, monkeypatch) is NONE
     (mine / "work" / "pyproject.toml").write_text('[project]\nname = "no table"\n')
     for folder in (mine, mine / "work" / "deep"):
         assert project_in(folder, monkeypatch) == Project(mine, (mine / "conf",), ("mine",))
-        assert diagnosis.user_dirs(["lr=1"]) == [mine / "conf"]
-        assert diagnosis.user_dirs(["--config-dir", "other"]) == [folder / "other"]
+        assert user_dirs(["lr=1"]) == [mine / "conf"]
+        assert user_dirs(["--config-dir", "other"]) == [folder / "other"]
     (mine / "work" / "pyproject.toml").write_text("[tool.andiron]\n")
     assert project_in(mine / "work", monkeypatch) == Project(mine / "work", (), ())
 
@@ -51,7 +58,7 @@ def test_a_run_folder_and_a_folder_in_it_have_no_project(mine, names, monkeypatc
         (folder / "pyproject.toml").write_text(TABLE)
         (folder / "conf").mkdir()
         assert project_in(folder, monkeypatch) is NONE
-        assert diagnosis.user_dirs([]) == []
+        assert user_dirs([]) == []
     assert project_in(mine, monkeypatch) is not NONE
     (mine / "config.json").write_text("{}")  # alone, it may be another program's
     assert project_in(mine, monkeypatch) is not NONE

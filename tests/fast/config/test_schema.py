@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from andiron import errors
+from andiron.disk import files
 from andiron.shell.config import schema
 from andiron.shell.config.schema import INSTRUCTIONS, Train
 from andiron.shell.config.trust import Trust
@@ -45,7 +46,7 @@ def said_of(group: str, **changes: Any) -> list[str]:
 def test_the_default_number_of_epochs_gives_way_to_a_number_of_updates(tmp_path):
     config = Train(**PLAIN, num_updates=500)
 
-    config.save(tmp_path / "config.json")
+    files.write_json(tmp_path / "config.json", config.recorded())
 
     assert (config.num_epochs, config.num_updates) == (None, 500)
     assert Train.load(tmp_path / "config.json") == config
@@ -83,14 +84,14 @@ def test_saving_and_loading_gives_back_an_equal_configuration(tmp_path):
         **{**PLAIN, "seed": 2**63 - 1, "overwrite": True, "checkpoint": texts, "device": "cuda:1"}
     )
 
-    config.save(tmp_path / "config.json")
+    files.write_json(tmp_path / "config.json", config.recorded())
 
     read = Train.load(tmp_path / "config.json", Trust(packages=("a",)))
     assert read == dataclasses.replace(config, overwrite=False)
 
 
 def test_a_saved_configuration_is_one_json_object_of_all_options(tmp_path):
-    Train(**PLAIN).save(tmp_path / "config.json")
+    files.write_json(tmp_path / "config.json", Train(**PLAIN).recorded())
 
     names = [field.name for field in dataclasses.fields(Train) if field.name not in INSTRUCTIONS]
     assert list(json.loads((tmp_path / "config.json").read_text())) == names

@@ -79,7 +79,11 @@ def scaled(schedule, factor):
 def weighted(parts, num_updates):
     if len(parts) < 2:
         raise ValueError("one part cannot be weighted")
-    return lambda updates: (sum(part(updates) for part in parts), num_updates)
+    return lambda updates: sum(part(updates) for part in parts) + num_updates
+
+
+def of_parts(parts: tuple[object, ...]):
+    return parts
 '''
 
 
@@ -166,6 +170,11 @@ def test_a_list_is_a_tuple_where_the_users_callable_takes_nothing_else(own):
     node = {"_target_": f"{own}.paired", "sizes": [1, 2], "either": [3], "many": [4]}
     assert targets.build("metrics.mine", node) == ((1, 2), (3,), [4])
     assert targets.build("metrics.mine", {**node, "either": 0.5})[1] == 0.5
+
+
+def test_nodes_in_a_list_are_built_where_a_tuple_is_taken(own):
+    node = {"_target_": f"{own}.of_parts", "parts": [CONSTANT, 3]}
+    assert targets.build("metrics.mine", node) == (Constant(0.5), 3)
 
 
 @pytest.mark.parametrize(("name", "words"), [
@@ -314,9 +323,8 @@ def test_a_plateau_inside_a_node_is_observed():
 
 def test_a_users_own_schedule_takes_schedules_and_the_horizon(own):
     assert schedule({"_target_": f"{own}.scaled", "schedule": LINEAR, "factor": 2.0})(100) == 0.5
-    assert schedule({"_target_": f"{own}.weighted", "parts": [CONSTANT, LINEAR]})(50) == (
-        0.875, 100,
-    )  # fmt: skip
+    weighted = schedule({"_target_": f"{own}.weighted", "parts": [CONSTANT, LINEAR]})
+    assert weighted(50) == 0.875 + 100
 
 
 LATE = {"kind": "Sequential", "schedules": [LINEAR, LINEAR], "milestones": [60]}

@@ -6,6 +6,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from andiron import errors
+from andiron.disk import files
 from andiron.shell.config import composition, diagnosis, resolution
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
@@ -27,7 +28,7 @@ def test_what_is_interpolated_is_a_variable_and_on_record(tmp_path):
     )
     assert config.model["hidden"] == [48, 8]
     assert config.variables == {"dims": 48, "sizes": {"small": 8}}
-    config.save(tmp_path / "config.json")
+    files.write_json(tmp_path / "config.json", config.recorded())
     assert Train.load(tmp_path / "config.json") == config
 
 
@@ -110,8 +111,8 @@ def test_hydras_conversion_of_a_node_is_left_out_for_values_are_plain_in_any_cas
 
 
 def test_without_variables_nothing_is_resolved_again(monkeypatch):
-    resolved, of = [], resolution._resolved
-    monkeypatch.setattr(resolution, "_resolved", lambda config: resolved.append(1) or of(config))
+    resolved, of = [], resolution.plain
+    monkeypatch.setattr(resolution, "plain", lambda config: resolved.append(1) or of(config))
     with initialize_config_dir(str(CONF), version_base="1.3"):
         composition.checked_config(compose("train"))
     assert len(resolved) == 2  # the check, and the values

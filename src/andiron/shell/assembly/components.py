@@ -1,5 +1,4 @@
-"""Builds the configured components: data, model, optimizer and schedule; records nothing yet.
-"""
+"""Builds the configured components: data, model, optimizer and schedule; records nothing yet."""
 
 import copy
 import dataclasses
@@ -10,7 +9,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -25,6 +23,7 @@ from andiron.optim import GroupedOptimizer
 from andiron.optim.owners import group_table
 from andiron.options import LearnerOptions
 from andiron.plain import readable
+from andiron.plain.plain_values import Named
 from andiron.schedules import Schedule
 from andiron.shell.assembly import (
     devices,
@@ -67,7 +66,7 @@ class Components:
     updates_per_epoch: int
     world: World
     more: Mapping[str, DataLoader]  # further validation sets
-    started: Mapping[str, Any]  # for the record: the weights that `start_from` names
+    started: Named  # for the record: the weights that `start_from` names
 
     @property
     def loaders(self) -> list[DataLoader]:
@@ -143,7 +142,6 @@ def _built(
     if config.sync_batchnorm and world.size > 1:
         model = division.synchronised(model, train, world)
     schedule = targets.build_schedule("scheduler", config.scheduler, **lengths)
-    targets.check_rate("scheduler", config.scheduler, schedule)
     optimizer = grouped_optimizer.build(config, model, schedule, **lengths)
     if problems := [*division.problems(model, optimizer, world)]:
         raise errors.ConfigError(problems)
@@ -182,35 +180,30 @@ def data(config: Train) -> Splits:
             inner["targets"] = network.targets_field(task, config.task)
         if inner["_target_"] == PICTURES:  # null: as the network says; left out: as before it did
             inner |= {key: resized[key] for key in resized if inner.get(key, "") is None}
-    splits: Splits = targets.build_instance("data", node, Splits, "andiron.data.Splits")
-    splits = dataclasses.replace(splits, refit=None)  # it holds all samples, once more
-    splits = _prepared(splits, prepared)
+    splits = targets.build_instance("data", node, Splits, "andiron.data.Splits")
+    splits = _prepared(splits, prepared, channels_last=config.channels_last)
     if config.debug:
         samples_per_update = config.batch_size * config.grads_accumulation
         splits = few(splits, HALF_UPDATES_OF_DEBUG * samples_per_update // 2)
-    return _with_channels_last(splits) if config.channels_last else splits
+    return splits
 
 
-def _with_channels_last(splits: Splits) -> Splits:
-    if not isinstance(splits.batcher, ImageBatcher):
-        name = type(splits.batcher).__name__
-        raise errors.ConfigError(
-            [f"channels_last=True: {splits.name} gives no images ({name}); leave it out"]
-        )
-    batcher = dataclasses.replace(splits.batcher, channels_last=True)
-    return dataclasses.replace(splits, batcher=batcher)
-
-
-def _prepared(splits: Splits, own: Mapping[str, Any]) -> Splits:
+def _prepared(splits: Splits, own: Named, *, channels_last: bool) -> Splits:
     """The splits with the network's own mean and deviation of pixels, and its tokenizer."""
-    mean, std = own.get("mean", ()), own.get("std", ())
+    mean, std, batcher = own.get("mean", ()), own.get("std", ()), splits.batcher
+    if isinstance(batcher, ImageBatcher):
+        if len(mean) == splits.input_shape[0]:
+            log.info("pixels are normalised by the network's own mean %s and std %s", mean, std)
+            batcher = dataclasses.replace(batcher, mean=mean, std=std)
+        batcher = dataclasses.replace(batcher, channels_last=channels_last or batcher.channels_last)
+    elif channels_last:
+        name = type(batcher).__name__
+        raise errors.ConfigError(
+            f"channels_last=True: {splits.name} gives no images ({name}); leave it out"
+        )
     facts = {**splits.facts, **{key: own[key] for key in own if key == "tokenizer"}}
-    splits = dataclasses.replace(splits, facts=facts)
-    if not isinstance(splits.batcher, ImageBatcher) or len(mean) != splits.input_shape[0]:
-        return splits
-    log.info("pixels are normalised by the network's own mean %s and std %s", mean, std)
-    batcher = dataclasses.replace(splits.batcher, mean=mean, std=std)
-    return dataclasses.replace(splits, batcher=batcher)
+    # `refit` holds all samples, once more
+    return dataclasses.replace(splits, facts=facts, batcher=batcher, refit=None)
 
 
 def _loader(
@@ -246,7 +239,8 @@ def log_data(config: Train, built: Components) -> None:
     if len(shape) == 3 and shape[2] in (1, 3, 4) and shape[0] == shape[1] > 4:
         log.warning(
             "samples of shape %s look like pictures with their channels last, and networks take "
-            "the first dimension for channels: permute them", [*shape]
+            "the first dimension for channels: permute them",
+            [*shape],
         )
     groups = built.optimizer.groups
     if len(groups) > 1:

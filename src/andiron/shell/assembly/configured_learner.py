@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors
-from andiron.checkpoint import Checkpointing, contents
+from andiron.checkpoint import contents
 from andiron.data.dataset import Dataset
 from andiron.interrupter import Interrupter
 from andiron.learner import EarlyStopping, Learner, LearnerBuilder
@@ -14,9 +14,10 @@ from andiron.learner.run_host import NoHost, RunHost
 from andiron.metrics.direction import by_split, directions_of
 from andiron.optim.own import averaging
 from andiron.plain import improvement
+from andiron.plain.plain_values import Named, Plain
 from andiron.protocols import Metric, Renderer, Writer
 from andiron.run_folder import RunFolder
-from andiron.shell.assembly import targets
+from andiron.shell.assembly import configured_store, targets
 from andiron.shell.assembly.components import Components
 from andiron.shell.assembly.grouped_optimizer import gradient_transformations
 from andiron.shell.cli import answers
@@ -50,7 +51,7 @@ def learner(
         .world(built.world)
         .averages(**_averages(config, built))
         .early_stopping(**_stopping_rules(config, built, metrics))
-        .observers(**_observers(config.observers, model=built.model, run_dir=run_dir))
+        .observers(**_observers(config, model=built.model, run_dir=run_dir))
         .gradient_transforms(*gradient_transformations("gradients", config.gradients))
         .with_writers(**(writers or {}))
     )
@@ -58,7 +59,10 @@ def learner(
     if interrupter is not None:
         builder.interrupter(interrupter)
     if config.checkpoint:
-        _add_checkpoints(builder, checkpointing(config.checkpoint, metrics), RunFolder(run_dir))
+        saving = configured_store.checkpointing(config.checkpoint, metrics)
+        folder = RunFolder(run_dir)
+        run = run_record.identity(folder) if run_record.holds_run(folder) else None
+        builder.with_file_checkpointer(saving.strategy, saving.cadence, saving.store, run)
     return builder.build(built.model, built.optimizer, built.schedule)
 
 
@@ -69,7 +73,7 @@ def _renderer(config: Train, run_dir: Path) -> Renderer | None:
     return targets.build_instance("render", config.render, Renderer, takes, run_dir=run_dir)
 
 
-def measured(nodes: Nodes, offered: Mapping[str, object]) -> dict[str, Any]:
+def measured(nodes: Nodes, offered: Named) -> Plain:
     """The configured metrics by name; `offered` are facts of the data."""
     takes = (
         "an object with name, higher_is_better and a call with the item; "
@@ -84,14 +88,7 @@ def _check_samples(metrics: Sequence[object], dataset: Dataset) -> None:
             check(dataset.__getitems__([0]))
 
 
-def _add_checkpoints(builder: LearnerBuilder, saving: Checkpointing, folder: RunFolder) -> None:
-    run = run_record.identity(folder) if run_record.holds_run(folder) else None
-    builder.with_file_checkpointer(saving.strategy, saving.cadence, saving.store, run)
-
-
-def _add_sets(
-    builder: LearnerBuilder, cadences: Mapping[str, Any], sets: Collection[str]
-) -> None:
+def _add_sets(builder: LearnerBuilder, cadences: Named, sets: Collection[str]) -> None:
     """Adds the further validation sets, with their cadence.
 
     Raises: ConfigError for a cadence of a set that the data do not have.
@@ -119,15 +116,6 @@ def writer(name: str, node: Node, folder: RunFolder) -> Writer:
     return instance
 
 
-def checkpointing(node: Node, metrics: Sequence[object]) -> Checkpointing:
-    """The configured strategy; its metric gives the direction."""
-    rule = targets.build("checkpoint", node, direction=_direction(node, metrics))
-    takes = "a function from the saved checkpoints to the names that are kept"
-    is_right = callable(rule) or isinstance(rule, Checkpointing)
-    targets.check_kind("checkpoint", node, rule, is_right, takes)
-    return rule if isinstance(rule, Checkpointing) else Checkpointing(rule)
-
-
 def _check_objectives(
     objectives: str | list[str] | None, measured: Mapping[str, Sequence[Any]]
 ) -> None:
@@ -142,13 +130,7 @@ def _check_objectives(
                      for name in directions_of(measured[part])]  # fmt: skip
             hint = errors.nearest(objective, names)
             why = f"objective={objective}: not measured{hint}; available: {', '.join(names)}"
-            raise errors.ConfigError([why])
-
-
-def _direction(node: Node, metrics: Sequence[Any]) -> str:
-    """The direction in which the metric of a node improves."""
-    own = improvement.direction_of(str(node.get("metric")), directions_of(metrics))
-    return own or "lowest"
+            raise errors.ConfigError(why)
 
 
 def _stopping_rules(
@@ -159,16 +141,16 @@ def _stopping_rules(
     return {
         name: targets.build_instance(
             f"early_stopping.{name}", node, EarlyStopping, takes,
-            direction=_direction(node, metrics),
+            direction=configured_store.direction(node, metrics),
         )
         for name, node in nodes.items()
     }  # fmt: skip
 
 
-def _observers(nodes: Nodes | None, **offered: object) -> dict[str, Observer]:
+def _observers(config: Train, **offered: object) -> dict[str, Observer]:
     """The configured observers, whose constructors may take `model`, the task, and `run_dir`."""
     takes = "an object with after_update(learner, step) or after_validation(learner, step)"
-    return targets.build_each("observers", nodes, Observer, takes, **offered)
+    return targets.build_each("observers", config.observers, Observer, takes, **offered)
 
 
 def _averages(config: Train, built: Components) -> dict[str, averaging.Rule]:

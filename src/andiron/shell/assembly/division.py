@@ -62,7 +62,7 @@ def synchronised(model: nn.Module, train: DataLoader, world: World) -> nn.Module
     elif 0 < last < size:  # a process without samples would block the others
         problem = f"the last batch has {last} samples for {size} processes; change batch_size"
     if problem:
-        raise errors.ConfigError([f"sync_batchnorm=true: {problem}"])
+        raise errors.ConfigError(f"sync_batchnorm=true: {problem}")
     convert: Any = nn.SyncBatchNorm.convert_sync_batchnorm  # untyped
     converted: nn.Module = convert(model)
     return converted

@@ -3,6 +3,7 @@
 import importlib.util
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from andiron.optim.owners.group import Group
 from andiron.optim.owners.match_rules import Rule
 from andiron.optim.owners.ownership import BASE
 from andiron.optim.transformations import Transformation
+from andiron.plain.plain_values import Named, Plain
 from andiron.schedules import Schedule
 from andiron.shell.assembly import targets
 from andiron.shell.config import rules
@@ -29,9 +31,7 @@ log = logging.getLogger("andiron")
 SHOWN = ("clip", "gradients", "every", "frozen", "statistics", "adapter")  # in param_groups.json
 
 
-def build(
-    config: Train, model: nn.Module, schedule: Schedule, **lengths: int
-) -> GroupedOptimizer:
+def build(config: Train, model: nn.Module, schedule: Schedule, **lengths: int) -> GroupedOptimizer:
     """The owners of `model`'s parameters: the groups of `config.param_groups`, and the base.
 
     `schedule` is the run's.
@@ -48,24 +48,52 @@ def build(
             for name, node in nodes.items()
         }  # fmt: skip
         owned = ownership.assign(model, rules_by_name)
-    groups: list[Group] = []
-    problems: list[str] = []
-    optimizers = _optimizers(owned, nodes, config.optimizer, model, problems)
-    for name, parameters in owned.items():
-        node = nodes.get(name, {})
-        try:
-            owner = optimizers.get(name, (None, 0))
-            groups.append(_group(name, node, parameters, owner, config, schedule, lengths))
-        except errors.ConfigError as error:
-            problems += error.problems
-    if problems:
-        raise errors.ConfigError(problems)
+    groups = _groups(owned, nodes, config, model, schedule, lengths)
     if not any(group.optimizer for group in groups):
         why = "the groups freeze all of it; leave something to train"
         remedy = why if groups else "choose a model that has some"
         raise targets.refused("model", config.model, f"no parameter to train: {remedy}")
     _check_trained(groups, lengths["num_updates"])
     return GroupedOptimizer(model, groups)
+
+
+def _groups(
+    owned: Mapping[str, dict[str, nn.Parameter]], nodes: Named, config: Train, model: nn.Module,
+    schedule: Schedule, lengths: dict[str, int],
+) -> list[Group]:  # fmt: skip
+    """The groups with their optimizers.
+
+    Groups of one class of another package share one object, which begins with the base.
+    Raises: ConfigError.
+    """
+    groups: dict[str, Group] = {}
+    chosen: dict[Any, dict[str, Plain]] = {}  # options by class and group
+    problems: list[str] = []
+    for name in sorted(owned, key=lambda name: name != BASE):
+        node = nodes.get(name, {})
+        try:
+            if node.get("frozen") is not True:
+                kind, options = _chosen(name, node, config.optimizer)
+                key = name if torch_class.is_own(kind) else None
+                chosen.setdefault((kind, key), {})[name] = options | rules.options(node)
+            groups[name] = _group(name, node, owned[name], config, schedule, lengths)
+        except errors.ConfigError as error:
+            problems += error.problems
+    for (kind, _), options in chosen.items():
+        try:
+            names = [[*owned[name]] for name in options]
+            optimizer = Optimizer.joint(kind, model, names, [*options.values()])
+        except (TypeError, ValueError) as error:
+            where = ", ".join("optimizer" if n == BASE else f"param_groups.{n}" for n in options)
+            refuses = f"{kind.__name__} refuses its options: "
+            problems.append(f"{where}: {refuses * isinstance(error, TypeError)}{error}")
+            continue
+        for number, name in enumerate(options):
+            if name in groups:
+                groups[name] = replace(groups[name], optimizer=optimizer, number=number)
+    if problems:
+        raise errors.ConfigError(problems)
+    return [groups[name] for name in owned]
 
 
 def _check_trained(groups: list[Group], num_updates: int) -> None:
@@ -77,14 +105,14 @@ def _check_trained(groups: list[Group], num_updates: int) -> None:
     if all(group.frozen_updates for group in trained):
         names = ", ".join(f"{group.name}.frozen={group.frozen_updates}" for group in trained)
         why = "no parameter is trained in the first update; leave one group to train from there"
-        raise errors.ConfigError([f"param_groups.{names}: {why}"])
+        raise errors.ConfigError(f"param_groups.{names}: {why}")
     if all(group.every > num_updates for group in trained):
         names = ", ".join(f"{group.name}.every={group.every}" for group in trained)
         why = f"no parameter is trained in the {num_updates} updates of this run; lower it"
-        raise errors.ConfigError([f"param_groups.{names}: {why}"])
+        raise errors.ConfigError(f"param_groups.{names}: {why}")
 
 
-def gradient_transformations(option: str, nodes: Mapping[str, Any] | None) -> list[Transformation]:
+def gradient_transformations(option: str, nodes: Named | None) -> list[Transformation]:
     """The configured transformations, in order.
 
     A node names a function of gradients, with its other arguments, or a factory of one.
@@ -98,7 +126,7 @@ def gradient_transformations(option: str, nodes: Mapping[str, Any] | None) -> li
     return built
 
 
-def _expand_rules(groups: Mapping[str, Any], model: nn.Module) -> dict[str, Any]:
+def _expand_rules(groups: Named, model: nn.Module) -> Plain:
     """The rules by group name; a `_target_` among them creates several from the model."""
     expanded = {}
     takes = "a function of the model to rules by name"
@@ -117,9 +145,8 @@ def _expand_rules(groups: Mapping[str, Any], model: nn.Module) -> dict[str, Any]
 
 def _group(
     name: str,
-    node: targets.Node,
+    node: Named,
     parameters: dict[str, nn.Parameter],
-    owner: tuple[Optimizer | None, int],
     config: Train,
     whole: Schedule,
     lengths: dict[str, int],
@@ -142,8 +169,7 @@ def _group(
         name=name,
         parameters=parameters,
         schedule=schedule,
-        optimizer=owner[0],
-        number=owner[1],
+        optimizer=None,
         lr_scale=lr_scale,
         transform=transformations.chained(chain, randomness.derive(config.seed, option)),
         every=node.get("every", 1),
@@ -153,42 +179,7 @@ def _group(
     )
 
 
-def _optimizers(
-    owned: Mapping[str, Mapping[str, object]],
-    nodes: Mapping[str, targets.Node],
-    base: targets.Node,
-    model: nn.Module,
-    problems: list[str],
-) -> dict[str, tuple[Optimizer, int]]:
-    """The optimizer of each group that is trained, and the group's number in it.
-
-    Groups of one class of another package share one object, which begins with the base.
-    What an optimizer refuses joins `problems`.
-    """
-    chosen: dict[Any, dict[str, dict[str, Any]]] = {}  # options by class and group
-    for name in sorted(owned, key=lambda name: name != BASE):
-        node = nodes.get(name, {})
-        try:
-            if node.get("frozen") is not True:
-                kind, options = _chosen(name, node, base)
-                key = name if torch_class.is_own(kind) else None
-                chosen.setdefault((kind, key), {})[name] = options | rules.options(node)
-        except errors.ConfigError as error:
-            problems += error.problems
-    optimizers: dict[str, tuple[Optimizer, int]] = {}
-    for (kind, _), groups in chosen.items():
-        where = ", ".join("optimizer" if n == BASE else f"param_groups.{n}" for n in groups)
-        try:
-            names = [[*owned[name]] for name in groups]
-            made = Optimizer.joint(kind, model, names, [*groups.values()])
-            optimizers |= {name: (made, number) for number, name in enumerate(groups)}
-        except (TypeError, ValueError) as error:
-            refuses = f"{kind.__name__} refuses its options: "
-            problems.append(f"{where}: {refuses * isinstance(error, TypeError)}{error}")
-    return optimizers
-
-
-def _chosen(name: str, node: targets.Node, chosen: targets.Node) -> tuple[Any, dict[str, Any]]:
+def _chosen(name: str, node: Named, chosen: Named) -> tuple[Any, Plain]:
     """The class of a group's optimizer and its options.
 
     Raises: ConfigError.

@@ -18,6 +18,7 @@ from andiron.data import Splits
 from andiron.data.splitting.described import Described
 from andiron.models import activation_checkpointing
 from andiron.plain import memory
+from andiron.plain.plain_values import Named, Plain
 from andiron.plain.readable import joined
 from andiron.protocols import TrainStep, ValidStep
 from andiron.shell.assembly import targets
@@ -99,17 +100,17 @@ def _prepared(network: nn.Module, config: Train) -> nn.Module:
     return network
 
 
-def preprocessing(node: targets.Node | None) -> Mapping[str, Any]:
+def preprocessing(node: Named | None) -> Named:
     """How the configured network expects its inputs, if its own configuration says it."""
     kind = targets.resolve("model._target_", node["_target_"]) if node else None
     if not node or not inspect.isfunction(kind) or not hasattr(kind, "preprocessing"):
         return {}
     with targets.refusals_named("model", kind):
-        own: Mapping[str, Any] = kind.preprocessing(**node)
+        own: Named = kind.preprocessing(**node)
     return own
 
 
-def targets_field(kind: Any, node: targets.Node) -> Any:
+def targets_field(kind: Any, node: Named) -> Any:
     """The field of a batch with the targets, if the task `kind` takes its name as `targets`."""
     declared = inspect.signature(kind).parameters.get("targets")
     return node.get("targets", declared and declared.default)
@@ -130,7 +131,7 @@ def recorded(config: Train, most: SizeLimit, network: nn.Module | None = None) -
     return task
 
 
-def _loss(config: Train) -> dict[str, Any]:
+def _loss(config: Train) -> Plain:
     """The configured loss, as an argument of the task."""
     node = config.loss
     return {} if node is None else {"loss": targets.build_function("loss", node, num_given=2)}
@@ -151,7 +152,7 @@ def _excess(sizes: list[int], limit: SizeLimit | None, machine: int) -> str:
 
 
 @contextmanager
-def weights_counted(node: targets.Node, limit: SizeLimit | None) -> Iterator[None]:
+def weights_counted(node: Named, limit: SizeLimit | None) -> Iterator[None]:
     """Refuses a network larger than memory or `limit`, before its weights are initialised.
 
     Until then torch has only reserved their memory. Gradients need the same size again.
@@ -185,7 +186,7 @@ def weights_counted(node: targets.Node, limit: SizeLimit | None) -> Iterator[Non
         lazy.materialize = give_size
 
 
-def _check_forward(option: str, node: targets.Node) -> None:
+def _check_forward(option: str, node: Named) -> None:
     """Refuses a class whose modules cannot be called, such as ModuleList."""
     target = targets.resolve(f"{option}._target_", node["_target_"])
     if getattr(target, "forward", None) is nn.Module.forward:
@@ -200,27 +201,21 @@ def _check_task(config: Train, kind: Any, splits: Splits | Described) -> None:
     number, names = splits.facts.get("num_classes", 0), splits.facts.get("class_names") or ()
     if number > most and (config.loss or {}).get("ignored_index") is None:
         raise errors.ConfigError(
-            [
-                f"task: {title} is for {most} classes, and {splits.name} has {number}"
-                f"{f' ({joined(names)})' if names else ''}; set task=classification"
-            ]
+            f"task: {title} is for {most} classes, and {splits.name} has {number}"
+            f"{f' ({joined(names)})' if names else ''}; set task=classification"
         )
     if wanted and facts and wanted not in facts:
         is_guess = "kind" in config.data and config.data["kind"] is None
         is_guess &= splits.facts.get("num_outputs", 1) == 1
         or_kind = f", or data.kind={KINDS_OF[wanted]} to read its target so" if is_guess else ""
         raise errors.ConfigError(
-            [
-                f"task: {title} is for {wanted}, and {splits.name} has {facts[0]}; set "
-                f"{TASKS_OF[facts[0]]}{or_kind}"
-            ]
+            f"task: {title} is for {wanted}, and {splits.name} has {facts[0]}; set "
+            f"{TASKS_OF[facts[0]]}{or_kind}"
         )
     if config.loss is not None and getattr(kind, "has_own_losses", False):
         raise errors.ConfigError(
-            [
-                f"loss={config.loss['_target_']}: {title} has its own two losses; leave it out "
-                "with ~loss"
-            ]
+            f"loss={config.loss['_target_']}: {title} has its own two losses; leave it out "
+            "with ~loss"
         )
 
 
@@ -229,7 +224,7 @@ def has_lazy(module: nn.Module) -> bool:
     return any(map(is_lazy, itertools.chain(module.parameters(), module.buffers())))
 
 
-def give_sizes(network: nn.Module, node: targets.Node, facts: Mapping[str, object]) -> None:
+def give_sizes(network: nn.Module, node: Named, facts: Named) -> None:
     """Runs `network` on one sample of zeros, as the facts of the data describe it.
 
     It runs in evaluation mode: no random number is drawn except for the new weights.
@@ -253,7 +248,7 @@ def give_sizes(network: nn.Module, node: targets.Node, facts: Mapping[str, objec
         raise targets.refused("model", node, f"{why} in evaluation mode; give its sizes")
 
 
-def _zeros(node: targets.Node, facts: Mapping[str, Any]) -> Tensor:
+def _zeros(node: Named, facts: Named) -> Tensor:
     if "input_shape" in facts:
         return torch.zeros(1, *facts["input_shape"])
     if "context_length" in facts:

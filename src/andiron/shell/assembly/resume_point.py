@@ -3,9 +3,8 @@
 import dataclasses
 import logging
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
 from andiron import errors
 from andiron.checkpoint import Checkpoint, Store, contents, directory, strategies
@@ -14,7 +13,10 @@ from andiron.checkpoint.on_disk import manifest
 from andiron.learner import Learner
 from andiron.learner.extras import state_format
 from andiron.options import LearnerOptions
-from andiron.shell.assembly import components, configured_learner, targets
+from andiron.plain.plain_values import Named, Plain
+from andiron.shell.assembly import (
+    components, configured_learner, configured_store, targets,
+)  # fmt: skip
 from andiron.shell.assembly.components import Components
 from andiron.shell.config.leaves import Changes
 from andiron.shell.config.schema import LATER, Train
@@ -74,21 +76,24 @@ def _check_later(changes: Changes, seen: int) -> None:
     """Refuses changes of the data before the first `seen` samples, which the run trained on."""
     for name, (_, now) in changes.items():
         if name.startswith(f"data.{LATER}.") and int(name.split(".")[2]) < seen:
-            raise errors.ConfigError([
+            raise errors.ConfigError(
                 f"{name}={now}: the run has trained on {seen} samples; leave what is recorded, and "
                 "give a later one"
-            ])
+            )
 
 
-def _check_length(options: LearnerOptions, state: Mapping[str, Any]) -> None:
+def _check_length(options: LearnerOptions, state: Named) -> None:
     epoch, batch, updates = state["epoch"], state["batch"], state["updates"]
-    remedy = "give at least as many, or leave it out"
-    if options.num_epochs is not None and options.num_epochs < epoch + (batch > 0):
-        completed = f"the run has completed {epoch} epochs and {batch} batches"
-        raise errors.ConfigError([f"num_epochs={options.num_epochs}: {completed}; {remedy}"])
-    if options.num_updates is not None and options.num_updates < updates:
-        completed = f"the run has completed {updates} updates"
-        raise errors.ConfigError([f"num_updates={options.num_updates}: {completed}; {remedy}"])
+    for option, length, reached, completed in (
+        ("num_epochs", options.num_epochs, epoch + (batch > 0),
+         f"{epoch} epochs and {batch} batches"),
+        ("num_updates", options.num_updates, updates, f"{updates} updates"),
+    ):
+        if length is not None and length < reached:
+            raise errors.ConfigError(
+                f"{option}={length}: the run has completed {completed}; give at least as many, or "
+                "leave it out"
+            )
 
 
 def _check_horizon(config: Train, built: Components, changes: Changes) -> None:
@@ -105,15 +110,13 @@ def _check_horizon(config: Train, built: Components, changes: Changes) -> None:
     ):
         names = ", ".join(before)
         raise errors.ConfigError(
-            [
-                f"{names}: the schedule was built for {horizons['updates_per_epoch']} updates an "
-                f"epoch, not {built.updates_per_epoch}; leave it, or resume with "
-                f"scheduler=constant and resume_allow=[{names}, scheduler]"
-            ]
+            f"{names}: the schedule was built for {horizons['updates_per_epoch']} updates an "
+            f"epoch, not {built.updates_per_epoch}; leave it, or resume with "
+            f"scheduler=constant and resume_allow=[{names}, scheduler]"
         )
 
 
-def state_of(folder: Path) -> dict[str, Any]:
+def state_of(folder: Path) -> Plain:
     """The checked state in the folder of a checkpoint.
 
     Raises: DataError.
@@ -123,14 +126,14 @@ def state_of(folder: Path) -> dict[str, Any]:
 
 
 def best(
-    config: Train, offered: Mapping[str, object], newest: Path, names: Collection[str]
+    config: Train, offered: Named, newest: Path, names: Collection[str]
 ) -> tuple[strategies.Saved | None, str]:
     """The best of the checkpoints `names`, and the average that was measured ("" if none).
 
     `newest` is the folder of the newest one; metrics are built of the facts `offered`.
     """
     metrics = configured_learner.measured(config.metrics, offered).values()
-    strategy = configured_learner.checkpointing(config.checkpoint or {}, [*metrics]).strategy
+    strategy = configured_store.checkpointing(config.checkpoint or {}, metrics).strategy
     listed = map(strategies.Saved.from_plain, state_of(newest).get(KEPT_WITH_IT, []))
     present = [saved for saved in listed if saved.name in names]
     return strategies.best(strategy, present), strategies.judged_average(strategy)

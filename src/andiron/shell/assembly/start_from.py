@@ -23,6 +23,7 @@ from andiron.checkpoint.on_disk import manifest
 from andiron.disk import files
 from andiron.optim.owners.match_rules import FIRST, LAST, described
 from andiron.plain import wings
+from andiron.plain.plain_values import Named, Plain
 from andiron.plain.readable import joined
 from andiron.run_folder import RunFolder
 from andiron.serialization import matching
@@ -38,12 +39,10 @@ SIDES = ("only the model has", "only the file has", "both have, in other shapes,
 MOST_NAMES = 24  # of inputs or classes in a message
 log = logging.getLogger("andiron")
 UNNAMED = re.compile(r"LABEL_\d+")  # what transformers calls classes without names
-Names = dict[str, Any]  # by the layer that follows them: `first` or `last`
+Names = Plain  # by the layer that follows them: `first` or `last`
 
 
-def load(
-    config: Train, shards: list[Path], model: nn.Module, facts: Mapping[str, object]
-) -> dict[str, Any]:
+def load(config: Train, shards: list[Path], model: nn.Module, facts: Named) -> Plain:
     """Loads the tensors of the files that fit `model` by name and shape; returns their record.
 
     A file may be any record, also in Burn's layout. Adapters of a run are merged into their layers.
@@ -72,7 +71,7 @@ def load(
             )
             _check_finite(given, shards, model, {*matched.fitting})
         except ValueError as error:
-            raise errors.ConfigError([f"start_from={error}"]) from error
+            raise errors.ConfigError(f"start_from={error}") from error
     fresh = dict.fromkeys(matched.missing, "is missing") | matched.unfit
     others = f"; initialised randomly: {matching.shown(fresh)}" if fresh else ""
     if left := matched.unexpected:
@@ -95,7 +94,7 @@ def _check_unchanged(path: Path) -> None:
         manifest.verified(path.parent)
 
 
-def as_mapping(config: Train) -> dict[str, Any]:
+def as_mapping(config: Train) -> Plain:
     """The option with its path alone, or as it is."""
     given = config.start_from or ""
     return {"path": given} if isinstance(given, str) else given
@@ -110,9 +109,8 @@ def _as_adapted(config: Train, weights: Path) -> Train:
     return dataclasses.replace(config, param_groups=own.get("param_groups"))
 
 
-def _check_finite(given: dict[str, Any], shards: list[Path], model: nn.Module, loaded: Any) -> None:
-    """Refuses weights and statistics that are NaN or infinite; a mask in a buffer may be infinite.
-    """
+def _check_finite(given: Plain, shards: list[Path], model: nn.Module, loaded: Any) -> None:
+    """Refuses NaN or infinite weights and statistics; a mask in a buffer may be infinite."""
     weights = dict(model.named_parameters())
     wrong = [
         name
@@ -130,10 +128,10 @@ def _check_finite(given: dict[str, Any], shards: list[Path], model: nn.Module, l
 
 
 def _judge(
-    given: dict[str, Any],
+    given: Plain,
     path: Path,
     model: nn.Module,
-    facts: Mapping[str, object],
+    facts: Named,
     differences: serialization.Differences,
 ) -> None:
     """Refuses weights of another model; see `load`."""
@@ -168,7 +166,7 @@ def _judge(
 
 
 def _check_names(
-    given: dict[str, Any], path: Path, layers: Mapping[str, set[str]], facts: Mapping[str, object]
+    given: Plain, path: Path, layers: Mapping[str, set[str]], facts: Named
 ) -> None:
     """Refuses first and last layers that were trained for inputs or classes of other names."""
     theirs, ours = _names_beside(path), _names_of(facts)
@@ -183,7 +181,7 @@ def _check_names(
             )
 
 
-def _line(given: dict[str, Any], name: str, value: object) -> str:
+def _line(given: Plain, name: str, value: object) -> str:
     """The option on the command line with one more, or more of one."""
     if isinstance(value, list):
         value = [*given.get(name, ()), *value]
@@ -221,11 +219,9 @@ def weights_of(config: Train, trusted: Trust | None = None) -> list[Path] | None
     is_pickled = any(map(serialization.is_of_torch, itertools.chain(shards, *others)))
     if is_pickled and trusted is not None and str(path) not in trusted.packages:
         raise errors.ConfigError(
-            [
-                f"start_from={path}: recorded in a run folder, and read by "
-                "torch.load(weights_only=True); allow it for this file with "
-                f"{trusted.spelling.format(path)}"
-            ]
+            f"start_from={path}: recorded in a run folder, and read by "
+            "torch.load(weights_only=True); allow it for this file with "
+            f"{trusted.spelling.format(path)}"
         )
     for other in files[1:]:
         serialization.check_same(files[0], other)
@@ -247,7 +243,7 @@ def _weights_in(folder: RunFolder, trusted: Trust) -> Path:
     return serialization.files_of_weights(path)[0]
 
 
-def _names_of(facts: Mapping[str, Any]) -> Names:
+def _names_of(facts: Named) -> Names:
     """The names that the facts of a data set have."""
     encoded = facts.get("encoding", {}).get("columns", ())
     columns = ["=".join([column["column"], *column["categories"]]) for column in encoded]

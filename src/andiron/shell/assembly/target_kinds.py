@@ -5,11 +5,12 @@ and what the user trusts are imported here.
 """
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from torch import nn, optim
 
+from andiron.plain.plain_values import Named
 from andiron.shell.assembly import targets
 from andiron.shell.config import node_checks, trust
 from andiron.shell.config.trust import Trust
@@ -23,7 +24,7 @@ BASES = {
 }
 
 
-def check(plain: Mapping[str, Any], trusted: Trust) -> None:
+def check(plain: Named, trusted: Trust) -> None:
     """Refuses a name in a configuration of another kind of object than its module is listed for.
 
     Raises: ConfigError listing every such name.
@@ -35,7 +36,7 @@ def check(plain: Mapping[str, Any], trusted: Trust) -> None:
 
 
 def _refusals(
-    option: str, place: str, node: Mapping[str, Any], trusted: Trust
+    option: str, place: str, node: Named, trusted: Trust
 ) -> Iterator[tuple[str, Any]]:
     name = node["_target_"]
     target = targets.resolve(f"{option}._target_", name)

@@ -21,12 +21,11 @@ from hydra.errors import HydraException
 
 from andiron import errors, schedules
 from andiron.plain import memory
+from andiron.plain.plain_values import Named, Plain
 from andiron.ranges import DOTTED_NAME, EPOCHS
 from andiron.shell.config import node_checks, violations
 from andiron.shell.config.signatures import FOREIGN_PACKAGES
 
-Node = Mapping[str, Any]
-Values = Mapping[str, Any]  # by parameter name
 LISTS = {"list", "Sequence", "Iterable"}  # types that take a list
 
 
@@ -42,15 +41,15 @@ def resolve(option: str, name: str) -> Any:
     except HydraException as error:
         cause = " ".join(str(error.__cause__ or error).split())
         problem = f"{option}={name}: cannot be used: {cause}{_remedy(name, cause)}"
-        raise errors.ConfigError([problem]) from error
+        raise errors.ConfigError(problem) from error
 
 
-def refused(option: str, node: Node, why: str) -> errors.ConfigError:
+def refused(option: str, node: Named, why: str) -> errors.ConfigError:
     """The error for a target that does not fit its option."""
-    return errors.ConfigError([f"{option}._target_={node['_target_']}: {why}"])
+    return errors.ConfigError(f"{option}._target_={node['_target_']}: {why}")
 
 
-def check_kind(option: str, node: Node, instance: object, is_right: bool, takes: str) -> None:
+def check_kind(option: str, node: Named, instance: object, is_right: bool, takes: str) -> None:
     """Raises ConfigError if an object is of the wrong kind; `takes` describes the right one."""
     if not is_right:
         is_plain = instance is None or isinstance(instance, bool | int | float | str)
@@ -66,10 +65,10 @@ def refusals_named(option: str, function: Any = None) -> Iterator[None]:
     except ValueError as error:
         names = inspect.signature(function).parameters if function else ()
         is_argument = str(error).partition("=")[0] in names
-        raise errors.ConfigError([f"{option}{'.' if is_argument else ': '}{error}"]) from error
+        raise errors.ConfigError(f"{option}{'.' if is_argument else ': '}{error}") from error
 
 
-def build(option: str, node: Node, /, **offered: Any) -> Any:
+def build(option: str, node: Named, /, **offered: Any) -> Any:
     """The result of calling the node's `_target_` with its arguments; nodes inside are built first.
 
     `offered` values fill parameters of the same name that the node omits or sets to null.
@@ -79,7 +78,7 @@ def build(option: str, node: Node, /, **offered: Any) -> Any:
     if node.get("_partial_"):
         return functools.partial(function, **arguments)
     violations.check_arguments(option, function, arguments)
-    offers: Iterator[Values] = itertools.repeat({})
+    offers: Iterator[Named] = itertools.repeat({})
     if "num_updates" in offered:  # a schedule: inner ones have their own lengths
         with refusals_named(option, function):
             lengths = schedules.inner_updates(function, offered["num_updates"], arguments)
@@ -89,7 +88,7 @@ def build(option: str, node: Node, /, **offered: Any) -> Any:
     return instance
 
 
-def build_instance(option: str, node: Node, kind: Any, takes: str, /, **offered: object) -> Any:
+def build_instance(option: str, node: Named, kind: Any, takes: str, /, **offered: object) -> Any:
     """Builds a node; refuses an object of another `kind`, which `takes` describes."""
     instance = build(option, node, **offered)
     check_kind(option, node, instance, isinstance(instance, kind), takes)
@@ -97,8 +96,8 @@ def build_instance(option: str, node: Node, kind: Any, takes: str, /, **offered:
 
 
 def build_each(
-    group: str, nodes: Values | None, kind: object, takes: str, /, **offered: object
-) -> dict[str, Any]:
+    group: str, nodes: Named | None, kind: object, takes: str, /, **offered: object
+) -> Plain:
     """The instances of `kind` that the nodes of a group make, by name; some take their name."""
     instances = {}
     for name, node in (nodes or {}).items():
@@ -108,12 +107,13 @@ def build_each(
 
 
 def build_schedule(
-    option: str, node: Node, *, num_updates: int, updates_per_epoch: int
+    option: str, node: Named, *, num_updates: int, updates_per_epoch: int
 ) -> schedules.Schedule:
     """The schedule of the node; `num_updates` is its length if the node omits it.
 
     Lengths in epochs (`2epochs`) become updates. A schedule of schedules gives their lengths.
-    Raises: ConfigError, also for arguments that a constructor refuses and a part that never runs.
+    Raises: ConfigError, also for arguments that a constructor refuses, a part that never runs, and
+    no learning rate for the first update.
     """
     node = in_updates(node, updates_per_epoch)
     with refusals_named(option):  # of a user's class
@@ -121,59 +121,41 @@ def build_schedule(
     takes = "a function of the completed updates, which gives the learning rate"
     is_function = callable(schedule) and not isinstance(schedule, torch.nn.Module)
     check_kind(option, node, schedule, is_function, takes)
-    return schedule
-
-
-def check_rate(option: str, node: Node, schedule: schedules.Schedule) -> None:
-    """Refuses a schedule that gives no learning rate for the first update.
-
-    Raises: ConfigError.
-    """
     lr: Any = schedule(0)
     if not (isinstance(lr, int | float) and lr >= 0 and math.isfinite(lr)):
         why = f"gives {lr!r} for the first update; a learning rate is a finite number of 0 or more"
         raise refused(option, node, why)
+    return schedule
 
 
-def build_function(option: str, node: Node, num_given: int, named: Sequence[str] = ()) -> Any:
+def build_function(option: str, node: Named, num_given: int, named: Sequence[str] = ()) -> Any:
     """A callable of `num_given` values, and of those in `named` that it has as parameters.
 
     A function with open first parameters is used itself, with its other arguments bound; any other
-    target is called to create the callable. Lists become tensors for parameters that are tensors,
-    such as the class weights of losses.
+    target is called to create the callable.
     Raises: ConfigError if the target cannot be used or refuses its arguments.
     """
     function, arguments = target_and_arguments(option, node, {})
-    parameters = inspect.signature(function).parameters
-    for name, value in arguments.items():
-        allowed = _type_names(parameters[name]) if name in parameters else set()
-        if isinstance(value, list) and {"Tensor"} <= allowed <= {"Tensor", "NoneType"}:
-            arguments[name] = torch.tensor(value, dtype=torch.float32)
-    given = [
-        parameter
-        for parameter in [*parameters.values()][:num_given]
-        if parameter.name not in arguments
-    ]
-    if inspect.isclass(function) or any(
-        parameter.default is not parameter.empty for parameter in given
-    ):
-        given = []
-    later = [parameter.name for parameter in given] + ([*named] if given else [])
+    first = [*inspect.signature(function).parameters.values()][:num_given]
+    given = {parameter.name: parameter for parameter in first if parameter.name not in arguments}
+    has_defaults = any(parameter.default is not parameter.empty for parameter in given.values())
+    is_called_later = bool(given) and not has_defaults and not inspect.isclass(function)
+    later = [*given, *named] if is_called_later else []
     violations.check_arguments(option, function, arguments, later)
-    if given:
+    if is_called_later:
         return functools.partial(function, **arguments)
     return _call(option, node, function, arguments)
 
 
 def named_functions(
-    parameters: Mapping[str, inspect.Parameter], arguments: Values
+    parameters: Mapping[str, inspect.Parameter], arguments: Named
 ) -> dict[str, str]:
     """The arguments that are dotted names of functions, for parameters that take a function."""
     return {
         key: value
         for key, value in arguments.items()
         if isinstance(value, str) and DOTTED_NAME.fullmatch(value)
-        if key in parameters and "Callable" in _type_names(parameters[key])
+        if "Callable" in _type_names(parameters, key)
     }
 
 
@@ -183,19 +165,23 @@ def in_updates(value: object, updates_per_epoch: int) -> Any:
         return {name: in_updates(item, updates_per_epoch) for name, item in value.items()}
     if isinstance(value, list):
         return [in_updates(item, updates_per_epoch) for item in value]
-    epochs = EPOCHS.fullmatch(value) if isinstance(value, str) else None
-    updates = float(epochs[1]) * updates_per_epoch if epochs else 0.0
-    return max(int(updates > 0), round(updates)) if epochs else value
+    if not isinstance(value, str) or (epochs := EPOCHS.fullmatch(value)) is None:
+        return value
+    updates = float(epochs[1]) * updates_per_epoch
+    return max(int(updates > 0), round(updates))
 
 
-def target_and_arguments(option: str, node: Node, offered: Values) -> tuple[Any, dict[str, Any]]:
-    """The node's callable, and its arguments with the offered ones among its parameters."""
+def target_and_arguments(option: str, node: Named, offered: Named) -> tuple[Any, Plain]:
+    """The node's callable, and its arguments with the offered ones among its parameters.
+
+    Names become functions, and lists tuples or tensors, for parameters of these types.
+    """
     function = resolve(f"{option}._target_", node["_target_"])
     arguments = {key: value for key, value in node.items() if key not in ("_target_", "_partial_")}
     for key in arguments:
         if key.startswith("_"):
             problem = f"{option}.{key}: arguments go by name here; give each under its own"
-            raise errors.ConfigError([problem])
+            raise errors.ConfigError(problem)
     try:
         parameters = inspect.signature(function).parameters
     except ValueError as error:
@@ -203,21 +189,22 @@ def target_and_arguments(option: str, node: Node, offered: Values) -> tuple[Any,
         raise refused(option, node, why) from error
     for key, value in named_functions(parameters, arguments).items():
         arguments[key] = resolve(f"{option}.{key}", value)
-    if not node_checks.is_shipped(node["_target_"]):
-        for key, value in arguments.items():
-            allowed = _type_names(parameters[key]) if key in parameters else set()
-            if isinstance(value, list) and "tuple" in allowed and not allowed & LISTS:
-                arguments[key] = tuple(value)  # YAML has no tuples; torchmetrics needs them
-    is_open = node_checks.PASSED_ON.get(node["_target_"].rpartition(".")[0], set()) - {*arguments}
-    is_open |= {key for key in parameters if arguments.get(key) is None}
+    for key, value in arguments.items():
+        allowed = _type_names(parameters, key) if isinstance(value, list) else set()
+        if "tuple" in allowed and not allowed & LISTS:
+            arguments[key] = tuple(value)  # YAML has no tuples; torchmetrics needs them
+        elif {"Tensor"} <= allowed <= {"Tensor", "NoneType"}:  # as of the class weights of losses
+            arguments[key] = torch.tensor(value, dtype=torch.float32)
+    takes = {*parameters, *node_checks.PASSED_ON.get(node["_target_"].rpartition(".")[0], ())}
+    is_open = {key for key in takes if arguments.get(key) is None}
     return function, arguments | {key: offered[key] for key in offered if key in is_open}
 
 
-def _build_nested(option: str, value: object, offers: Iterator[Values]) -> Any:
+def _build_nested(option: str, value: object, offers: Iterator[Named]) -> Any:
     """The value with every node in it replaced by its object."""
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         places = enumerate(value)
-        return [_build_nested(f"{option}.{key}", item, offers) for key, item in places]
+        return type(value)(_build_nested(f"{option}.{key}", item, offers) for key, item in places)
     if not isinstance(value, Mapping):
         return value
     if "_target_" in value:
@@ -226,7 +213,7 @@ def _build_nested(option: str, value: object, offers: Iterator[Values]) -> Any:
     return {key: _build_nested(f"{option}.{key}", item, offers) for key, item in value.items()}
 
 
-def _call(option: str, node: Node, function: Any, arguments: Values) -> Any:
+def _call(option: str, node: Named, function: Any, arguments: Named) -> Any:
     is_shipped = node_checks.is_shipped(node["_target_"])  # else the traceback is more useful
     try:
         with refusals_named(option, function) if is_shipped else nullcontext():
@@ -244,9 +231,9 @@ def _call(option: str, node: Node, function: Any, arguments: Values) -> Any:
         raise refused(option, node, f"{shortage}; make it smaller") from error
 
 
-def _type_names(parameter: inspect.Parameter) -> set[str]:
-    """The names of the types in its annotation, without their arguments."""
-    annotation = parameter.annotation
+def _type_names(parameters: Mapping[str, inspect.Parameter], name: str) -> set[str]:
+    """The names of the types that a parameter takes, without their arguments."""
+    annotation = parameters[name].annotation if name in parameters else None
     is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
     allowed = typing.get_args(annotation) if is_union else (annotation,)
     return {getattr(typing.get_origin(value) or value, "__name__", "") for value in allowed}

@@ -9,7 +9,7 @@
 import shlex
 from argparse import ArgumentParser, Namespace
 from itertools import chain
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from hydra._internal.utils import get_args_parser
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -20,6 +20,7 @@ from andiron import errors
 from andiron.errors import Problem
 from andiron.disk import files
 from andiron.plain import wings
+from andiron.plain.plain_values import Plain
 from andiron.shell.config import quoting
 from andiron.shell.config.misplaced import current_name
 from andiron.shell.config.schema import APART, NAMED_GROUPS, NODE_GROUPS, Train
@@ -48,11 +49,7 @@ def in_order(arguments: list[str]) -> list[str]:
         )
     if problems:
         raise errors.ConfigError(problems)
-    overrides, flags = list(options.overrides), []
-    for argument in arguments:  # overrides keep their order, so the first left is the next
-        is_next = bool(overrides) and argument == overrides[0]
-        flags += [] if is_next else [argument]
-        overrides = overrides[is_next:]
+    flags = [argument for argument in arguments if argument not in options.overrides]
     return [*chain.from_iterable(map(_replacing, options.overrides)), *flags]
 
 
@@ -106,15 +103,21 @@ def parsed_override(text: str) -> Override | None:
         return None
 
 
-def values(arguments: list[str]) -> dict[str, Any]:
+def values(arguments: list[str]) -> Plain:
     """The value of each valid override by key, text for a sweep; Hydra reports the invalid ones."""
-    by_key = {}
-    for argument in parsed(arguments).overrides:
-        override = parsed_override(argument)
-        if override is not None:
-            is_swept, text = override.is_sweep_override(), argument.partition("=")[2]
-            by_key[override.key_or_group] = text if is_swept else override.value()
-    return by_key
+    return {
+        str(override.key_or_group): _written(override)
+        if override.is_sweep_override() else override.value()
+        for override in _overrides(arguments)
+    }
+
+
+def _overrides(arguments: list[str]) -> list[Override]:
+    return [*filter(None, map(parsed_override, parsed(arguments).overrides))]
+
+
+def _written(override: Override) -> str:
+    return str(override.input_line).partition("=")[2]
 
 
 def check(arguments: list[str]) -> None:
@@ -123,8 +126,7 @@ def check(arguments: list[str]) -> None:
     A run without a folder would use the current one; an endless sweep would fill the memory.
     Raises: ConfigError with every such override.
     """
-    options = parsed(arguments)
-    overrides = list(filter(None, map(parsed_override, options.overrides)))
+    overrides = _overrides(arguments)
     problems = [
         f"{override.input_line}: {reason}"
         for override in overrides
@@ -135,7 +137,7 @@ def check(arguments: list[str]) -> None:
         problems += ["sweep_name and hydra.sweep.dir: both name the sweep's folder; leave one out"]
     if problems:
         raise errors.ConfigError(problems)
-    if OPTUNA in options.overrides and (package := wings.optional(SEARCH)):
+    if OPTUNA in arguments and (package := wings.optional(SEARCH)):
         package.check()  # before Hydra finds two sweepers of that name
 
 
@@ -151,9 +153,8 @@ def _misreading(override: Override) -> str:
     if option in NAMED_GROUPS and isinstance(value, list) and len({*map(str, value)}) < len(value):
         return "names a choice twice, which is made once; leave one out"
     text = "" if value is None or isinstance(value, list | dict) else str(value)
-    written = str(override.input_line).partition("=")[2]
-    if option in TEXTS and type(value) in (int, float) and written != text:
-        remedy = quoting.remedy(quoting.override(option, written))
+    if option in TEXTS and type(value) in (int, float) and _written(override) != text:
+        remedy = quoting.remedy(quoting.override(option, _written(override)))
         return f"would be read as the number {text}; {remedy}"
     if option in FOLDERS and (not text.strip() or "\0" in text):
         return "no folder; give one, or leave it out"
@@ -178,14 +179,14 @@ def _parser() -> ArgumentParser:
 
 
 def _refuse(message: str) -> NoReturn:
-    raise errors.ConfigError([f"{message.removeprefix('argument ')}; --hydra-help lists the flags"])
+    raise errors.ConfigError(f"{message.removeprefix('argument ')}; --hydra-help lists the flags")
 
 
 def _unknown(flag: str, arguments: list[str]) -> str:
     """The problem of an unknown flag, perhaps an option with dashes."""
     # private: argparse lists its options in the text of its help only
-    strings = [name for action in _parser()._actions for name in action.option_strings]
-    flags = [name for name in strings if name.startswith("--")]
+    names = [name for action in _parser()._actions for name in action.option_strings]
+    flags = [name for name in names if name.startswith("--")]
     name, _, value = flag.partition("=")
     option = current_name(name.lstrip("-"))
     following = arguments[arguments.index(flag) + 1 :][:1]

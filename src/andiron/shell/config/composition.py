@@ -16,7 +16,7 @@ from typing import Any
 import hydra
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.errors import HydraException
+from hydra.errors import ConfigCompositionException, HydraException
 from hydra.types import RunMode, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
@@ -24,7 +24,6 @@ from andiron import errors, ranges
 from andiron.shell.config import (
     arguments as command_arguments, diagnosis, hydra_node, resolution, schema, search_path,
 )  # fmt: skip
-from andiron.shell.config.flags import SWEEPS
 from andiron.shell.config.signatures import signature
 from andiron.shell.config.trust import Trust
 
@@ -56,7 +55,7 @@ def composed(conf_dir: Path, arguments: list[str]) -> schema.Train:
     overrides = command_arguments.parsed(arguments).overrides
     conf_dirs = diagnosis.all_dirs(conf_dir, arguments)
     if missing := [folder for folder in conf_dirs if not folder.is_dir()]:
-        raise errors.ConfigError([f"--config-dir={missing[0]}: no such folder"])
+        raise errors.ConfigError(f"--config-dir={missing[0]}: no such folder")
     command_arguments.check(arguments)
     try:
         config = diagnosis.composed_by_hydra(overrides, *conf_dirs, has_hydra=True)
@@ -107,7 +106,7 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
     try:
         _call_hydra(conf_dir, arguments, job)
         if options.cfg and options.resolve and not options.multirun:  # what Hydra printed
-            checked_config(diagnosis.composed_by_hydra(options.overrides, *conf_dirs))
+            composed(conf_dir, arguments)
     except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
         if not job.failures:
             job.failures.append(user_error(error, arguments, conf_dir))
@@ -193,18 +192,14 @@ def _call_hydra(conf_dir: Path, arguments: list[str], job: TaskFunction) -> None
     """Calls `job(config)` for the composed run, or for each run of a sweep.
 
     `hydra.main` composes every configuration twice, at first only to read `hydra.mode`, which takes
-    0.1 s: it is called where there may be a sweep, or another flag.
+    0.1 s: it is called for flags, and for a sweep without one, since a file sets
+    hydra.mode=MULTIRUN.
     """
     overrides = command_arguments.parsed(arguments).overrides
-    flags = {*arguments} - {*overrides}
-    parsed = filter(None, map(command_arguments.parsed_override, overrides))
-    if flags <= SWEEPS and (flags or not any(override.is_sweep_override() for override in parsed)):
+    if len(overrides) == len(arguments):
         with hydra.initialize_config_dir(str(conf_dir), job_name="train", version_base="1.3"):
             instance: Any = GlobalHydra.instance().hydra
-            if flags:
-                instance.multirun("train", job, [*overrides, "hydra.mode=MULTIRUN"])
-                return
-            with suppress(AssertionError):  # before the job: a file sets hydra.mode=MULTIRUN
+            with suppress(AssertionError, ConfigCompositionException):  # before the job
                 instance.run("train", job, overrides)
                 return
     hydra.main(version_base="1.3", config_path=str(conf_dir), config_name="train")(job)()
@@ -246,9 +241,7 @@ def _job_error(error: Exception, run_dir: Path) -> errors.SweepError:
     """The error of one run of a sweep, with the folder and the overrides of that run."""
     overrides = " ".join(map(str, HydraConfig.get().overrides.task))
     kind = errors.DivergedError if isinstance(error, errors.NonFiniteError) else errors.SweepError
-    job_error = kind(f"{run_dir} ({overrides}): {errors.reason(error)}")
-    job_error.__cause__ = error
-    return job_error
+    return kind(f"{run_dir} ({overrides}): {errors.reason(error)}")
 
 
 def _hydra_record(config: DictConfig) -> dict[str, str]:

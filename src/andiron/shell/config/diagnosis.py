@@ -4,6 +4,7 @@ import os
 import shlex
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import yaml
 from hydra import compose, initialize_config_dir
@@ -135,24 +136,21 @@ def _unreadable(folders: list[Path], kind: type[Exception]) -> list[str]:
     return lines
 
 
-def user_dirs(arguments: list[str]) -> list[Path]:
-    """The folder of `--config-dir`, or the project's; its files are used beside `conf/`'s."""
-    given = command_arguments.parsed(arguments).config_dir
-    return [Path(given).absolute()] if given else [*project.current().conf]
-
-
 def all_dirs(conf_dir: Path, arguments: list[str]) -> list[Path]:
     """The folders that a command line is composed from: `conf/`, the user's, the lab's.
 
+    The user's is that of `--config-dir`, or the project's.
     Raises: ConfigError for a train.yaml of the user, as of another trainer, without a
     project/default.yaml: nothing would be of the user; and for a choice of theirs with the name
     of one of `conf/`, which Hydra would read instead.
     """
-    mine = [folder for folder in user_dirs(arguments) if folder.resolve() != conf_dir.resolve()]
+    given = command_arguments.parsed(arguments).config_dir
+    own = [Path(given).absolute()] if given else project.current().conf
+    mine = [folder for folder in own if folder.resolve() != conf_dir.resolve()]
     for page in (folder / "train.yaml" for folder in mine):
         if page.is_file() and not (default := page.parent / "project" / "default.yaml").is_file():
             why = f"is not read, as Andiron has its own: what it chooses belongs in {default}"
-            raise errors.ConfigError([f"{page}: {why} (docs/from_lightning.md)"])
+            raise errors.ConfigError(f"{page}: {why} (docs/from_lightning.md)")
     pages = [
         folder / file.relative_to(conf_dir)
         for folder in mine
@@ -192,9 +190,11 @@ def _problem(override: Override, choices: Groups) -> str | None:
     return None
 
 
-def _values(override: Override) -> list[object]:
+def _values(override: Override) -> list[Any]:
+    if override.is_interval_sweep():
+        return [override.value().start]  # type: ignore[union-attr]
     if override.is_sweep_override():
-        return list(override.sweep_iterator())
+        return [*override.sweep_string_iterator()]
     value = override.value()
     return value if isinstance(value, list) else [value]
 
@@ -205,12 +205,8 @@ def _with_first_value(override: Override, choices: Groups) -> str:
         return str(override.input_line)
     key = override.get_key_element()
     key = key if override.key_or_group in choices else f"++{key.lstrip('+')}"
-    if override.is_interval_sweep():
-        first: object = override.value().start  # type: ignore[union-attr]
-    elif override.is_sweep_override():
-        first = next(override.sweep_string_iterator(), "null")
-    else:
-        first = override.get_value_element_as_str()
+    is_swept = override.is_sweep_override()
+    first = [*_values(override), "null"][0] if is_swept else override.get_value_element_as_str()
     return f"{key}={first}"
 
 

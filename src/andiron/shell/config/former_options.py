@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from andiron.plain import wings
+from andiron.plain.plain_values import Named, Plain
 from andiron.shell.config import trust
 
 UNITS = {"every_updates": "updates", "every_epochs": "epochs", "every_minutes": "minutes"}
@@ -36,7 +37,7 @@ NAMES = [
 ]
 
 
-def current(plain: Mapping[str, object]) -> Mapping[str, Any]:
+def current(plain: Named) -> Named:
     """The options of a record, with checkpoint.every in place of its former spellings.
 
     Former options of tables are removed from the nodes if their values had no effect.
@@ -55,7 +56,7 @@ def current(plain: Mapping[str, object]) -> Mapping[str, Any]:
     return {**plain, "checkpoint": {**known, "every": known.get("every") or every}}
 
 
-def renamed_nodes(plain: Mapping[str, object]) -> list[dict[str, Any]]:
+def renamed_nodes(plain: Named) -> list[Plain]:
     """The nodes of a configuration, their targets by their current names from now on."""
     nodes: list[Any] = [node for *_, node in trust.nodes(plain)]
     if former_names := wings.optional(f"{wings.LAB}.former_names"):

@@ -6,18 +6,18 @@ config.json then has the entry `from_python`, and only those components that can
 import dataclasses
 import math
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from andiron import errors
 from andiron.options import LearnerOptions
+from andiron.plain.plain_values import Named, Plain
 from andiron.shell.config import former_options, schema
 from andiron.shell.config.schema import FROM_PYTHON, INSTRUCTIONS, MOST_TEXT, Train
 from andiron.shell.config.trust import Trust
+from andiron.shell.config.violations import fields_of
 
 BUILT = ("data", "task", "model", "loss", "metrics", "checkpoint")  # by commands that use a run
-OPTIONS = {field.name for field in dataclasses.fields(Train)}
 USED = {field.name for field in dataclasses.fields(LearnerOptions)} | {*BUILT, "batch_size"}
 USED |= {"device", "valid_sets_every"}
 
@@ -30,7 +30,7 @@ class Unrecorded:
     reasons: Mapping[str, str]
 
 
-def parsed(path: Path, plain: Mapping[str, object], trust: Trust) -> tuple[Train, Unrecorded]:
+def parsed(path: Path, plain: Named, trust: Trust) -> tuple[Train, Unrecorded]:
     """The configuration in config.json; a component that is not on record is {}, a rate NaN.
 
     The file is untrusted: what commands build from it may name only what `trust` allows.
@@ -43,13 +43,13 @@ def parsed(path: Path, plain: Mapping[str, object], trust: Trust) -> tuple[Train
     used = {name: recorded[name] for name in recorded if name in USED}
     problems = schema.problems(used).items()  # also about the options that are not used
     lines = [line for option, line in problems if option.partition(".")[0] in used]
-    unknown = [name for name in recorded if name not in OPTIONS]
+    options = fields_of(Train).parameters
+    unknown = [name for name in recorded if name not in options]
     if lines or unknown:
         lines += [f"{name}: no such option" for name in unknown]
         raise errors.ConfigError(f"{path}: {line}" for line in lines)
-    required = [field.name for field in dataclasses.fields(Train) if field.default is MISSING]
-    empty: dict[str, Any] = {name: {} for name in required if name in schema.NODE_GROUPS}
-    known = {**empty, "metrics": {}, "lr": math.nan, **recorded}
+    empty: Plain = {name: {} for name in options if options[name].is_required}
+    known = {**empty, "lr": math.nan, **recorded}
     return Train(**known), _unrecorded(plain[FROM_PYTHON])
 
 

@@ -11,6 +11,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from andiron.plain.plain_values import Named, Plain
+
 Path = tuple[str, ...]
 Differences = Mapping[Path, tuple[Any, Any]]  # both values, or MISSING
 Changes = dict[str, list[Any]]  # both values by dotted name
@@ -32,9 +34,9 @@ def leaves(
         yield path, value
 
 
-def nested(flat: Mapping[Path, object]) -> dict[str, Any]:
+def nested(flat: Mapping[Path, object]) -> Plain:
     """The nested value with these leaves; a later leaf replaces a conflicting one."""
-    root: dict[str, Any] = {}
+    root: Plain = {}
     for (*above, name), value in flat.items():
         node = root
         for outer in above:
@@ -45,7 +47,7 @@ def nested(flat: Mapping[Path, object]) -> dict[str, Any]:
     return root
 
 
-def differences(before: Mapping[str, object], now: Mapping[str, object]) -> Differences:
+def differences(before: Named, now: Named) -> Differences:
     """The leaves that differ or that only one side has, by path."""
     return flat_differences(dict(leaves(before)), dict(leaves(now)))
 
@@ -57,12 +59,12 @@ def flat_differences(was: Mapping[Path, object], is_now: Mapping[Path, object]) 
     return {path: (one, other) for path, (one, other) in sides.items() if one != other}
 
 
-def by_dotted_name(plain: Mapping[str, object]) -> dict[str, Any]:
+def by_dotted_name(plain: Named) -> Plain:
     """Every option by its dotted name; the name of a node has its class, without the module.
 
     A schedule's copy of `lr`, which the user did not set, is left out.
     """
-    flat: dict[str, Any] = {}
+    flat: Plain = {}
     for path, value in leaves(plain):
         if path[-1] == "_target_" and len(path) > 1:
             flat[".".join(path[:-1])] = str(value).rpartition(".")[2]

@@ -1,10 +1,11 @@
 """The right place of a misplaced option, and the name here of another codebase's."""
 
 from andiron.errors import Problem
+from andiron.plain.plain_values import Named
 from andiron.shell.config import node_checks, trust
 from andiron.shell.config.leaves import leaves
 from andiron.shell.config.signatures import Signature, signature
-from andiron.shell.config.violations import Options, Problems, UNKNOWN
+from andiron.shell.config.violations import Problems, UNKNOWN
 
 OTHER_NAMES = {  # by their names in other codebases
     "learning_rate": "lr", "epochs": "num_epochs", "max_epochs": "num_epochs",
@@ -38,7 +39,7 @@ def current_name(name: str) -> str:
     return OTHER_NAMES.get(name, name)
 
 
-def corrected(problems: Problems, options: Signature, plain: Options) -> Problems:
+def corrected(problems: Problems, options: Signature, plain: Named) -> Problems:
     """The problems, with the right place of each unknown option whose name is valid elsewhere.
 
     `options` are the options of a run; they precede the arguments of the nodes in `plain`.
@@ -63,7 +64,7 @@ def corrected(problems: Problems, options: Signature, plain: Options) -> Problem
     return lines
 
 
-def _places(options: Signature, plain: Options) -> dict[str, list[str]]:
+def _places(options: Signature, plain: Named) -> dict[str, list[str]]:
     """Options by name: every option of a run, and arguments of nodes under other names."""
     places = {name: [name] for name in (*options.parameters, "hydra.run.dir")}
     for path, place, node in trust.nodes(plain):

@@ -1,9 +1,10 @@
 """Checks the nodes of a configuration, each a `_target_` and its arguments."""
 
 from andiron import errors
+from andiron.plain.plain_values import Named
 from andiron.shell.config import project, trust, violations
 from andiron.shell.config.signatures import shipped, signature
-from andiron.shell.config.violations import Options, Problems
+from andiron.shell.config.violations import Problems
 
 FACTS = {  # about the data, known once it is read: `Splits.offered`
     "input_shape", "num_classes", "num_outputs", "class_names", "class_counts", "vocabulary",
@@ -34,7 +35,7 @@ def is_shipped(target: str) -> bool:
     return target.startswith("andiron.") or target in shipped()
 
 
-def problems(plain: Options) -> Problems:
+def problems(plain: Named) -> Problems:
     """The problems of every node of a configuration, by option."""
     lines: Problems = {}
     for path, place, node in trust.nodes(plain):
@@ -59,7 +60,7 @@ def no_target(path: str, target: object) -> Problems:
     return {f"{path}._target_": f"{path}._target_={target}: {reason}"}
 
 
-def argument_problems(target: str, arguments: Options, path: str, place: str) -> Problems:
+def argument_problems(target: str, arguments: Named, path: str, place: str) -> Problems:
     """The problems of a target's arguments, as far as its source shows."""
     expected = signature(target)
     if expected is None:

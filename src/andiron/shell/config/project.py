@@ -113,7 +113,7 @@ def _table(path: Path) -> Any:
     except PermissionError:  # another user's
         return None
     except (OSError, ValueError, AttributeError) as error:
-        raise errors.ConfigError([f"{path}: cannot be read: {error}; correct it"]) from error
+        raise errors.ConfigError(f"{path}: cannot be read: {error}; correct it") from error
 
 
 def _checked(root: Path, table: Any) -> Project:
@@ -123,8 +123,8 @@ def _checked(root: Path, table: Any) -> Project:
     is_right = is_right and all(isinstance(name, str) and name.isidentifier() for name in trust)
     if not is_right or entries.keys() - {"conf", "trust"}:
         why = 'conf = "a folder" and trust = ["a package"] are its entries; correct it'
-        raise errors.ConfigError([f"{file}: [tool.andiron] holds {table}: {why}"])
+        raise errors.ConfigError(f"{file}: [tool.andiron] holds {table}: {why}")
     folders = () if conf is None else (root / conf,)
     if folders and not folders[0].is_dir():
-        raise errors.ConfigError([f"{folders[0]}: no such folder, and {file} names it"])
+        raise errors.ConfigError(f"{folders[0]}: no such folder, and {file} names it")
     return Project(root, folders, tuple(trust))

@@ -16,6 +16,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from andiron import errors
 from andiron.errors import Problem
+from andiron.plain.plain_values import Plain
 from andiron.shell.config import former_options, misplaced, project, schema
 from andiron.shell.config.leaves import leaves
 from andiron.shell.config.trust import Trust
@@ -58,7 +59,7 @@ def problems(
     lines = {
         option: line
         for option, line in by_option.items()
-        if not wrong & {*map(_source, _inside(option, raw))}
+        if wrong.isdisjoint(_sources(option, raw))
     }
     lines |= {
         option: Problem(
@@ -70,7 +71,7 @@ def problems(
 
 
 def _problems_of_values(
-    config: DictConfig, options: dict[str, Any], folders: Iterable[Path], recorded: Collection[str]
+    config: DictConfig, options: Plain, folders: Iterable[Path], recorded: Collection[str]
 ) -> Problems:
     """The mistakes in resolved options, also variables that nothing uses."""
     variables = options.get(schema.VARIABLES, {})
@@ -83,12 +84,12 @@ def _problems_of_values(
     return lines
 
 
-def plain(config: DictConfig) -> dict[str, Any]:
+def plain(config: DictConfig) -> Plain:
     """The configuration as plain values, interpolations resolved and variables in one mapping.
 
     Former names of targets are the current ones.
     """
-    resolved = _resolved(config)
+    resolved = _unconverted(OmegaConf.to_container(config, resolve=True))
     known = schema.resume_policy().keys() - {schema.VARIABLES}
     variables = {name: resolved.pop(name) for name in [*resolved] if name not in known}
     options = resolved | ({schema.VARIABLES: variables} if variables else {})
@@ -118,10 +119,6 @@ def message(error: Exception) -> str:
     return reason + REMOVES if "Cannot merge" in reason else reason
 
 
-def _resolved(config: DictConfig) -> dict[str, Any]:
-    return _unconverted(OmegaConf.to_container(config, resolve=True))
-
-
 def _unconverted(value: object) -> Any:
     """The value without Hydra's `_convert_`: components get plain values in any case."""
     if isinstance(value, list):
@@ -143,11 +140,7 @@ def _is_used(config: DictConfig, name: str, folders: Iterable[Path]) -> bool:
     return any(map(use.search, texts))
 
 
-def _source(value: object) -> str:
-    """The option that a value only repeats; empty for another value."""
-    reference = REFERENCE.fullmatch(value) if isinstance(value, str) else None
-    return reference[1] if reference else ""
-
-
-def _inside(option: str, raw: dict[str, Any]) -> list[Any]:
-    return [raw[path] for path in raw if f"{path}.".startswith(f"{option}.")]
+def _sources(option: str, raw: Plain) -> set[str]:
+    """The options that an option, or a value inside it, only repeats."""
+    inside = [str(raw[path]) for path in raw if f"{path}.".startswith(f"{option}.")]
+    return {match[1] for match in map(REFERENCE.fullmatch, inside) if match}

@@ -3,14 +3,15 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from andiron.options import Clip
 from andiron.plain import patterns
+from andiron.plain.plain_values import Named, Plain
 from andiron.ranges import Count, Node, Positive, Probability, Span
 from andiron.shell.config import node_checks
 from andiron.shell.config.signatures import Signature, signature
-from andiron.shell.config.violations import Options, Problems, fields_of, signature_problems
+from andiron.shell.config.violations import Problems, fields_of, signature_problems
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +27,8 @@ class Adapter:
 class ParamGroup:
     """A rule and its settings; `match` and `exclude` are a `Match`, or the text of its `name`."""
 
-    match: str | dict[str, Any]
-    exclude: str | dict[str, Any] | None = None
+    match: str | Plain
+    exclude: str | Plain | None = None
     optimizer: Node | None = None
     lr: Positive | None = None
     lr_scale: Positive | None = None
@@ -36,19 +37,19 @@ class ParamGroup:
     gradients: dict[str, Node] | None = None  # transformations by name, in order
     every: Count = 1
     frozen: bool | Span = False  # always, or until then
-    adapter: dict[str, Any] | None = None  # an `Adapter`: the group owns it, not the layers
+    adapter: Plain | None = None  # an `Adapter`: the group owns it, not the layers
     statistics: Literal["frozen", "train"] = "frozen"  # running ones, while the group is frozen
 
 
 SETTINGS = {field.name for field in dataclasses.fields(ParamGroup)}
 
 
-def options(rule: Options) -> dict[str, Any]:
+def options(rule: Named) -> Plain:
     """The entries of a rule that are not group settings: options of the group's optimizer."""
     return {name: value for name, value in rule.items() if name not in SETTINGS}
 
 
-def problems(plain: Options) -> Problems:
+def problems(plain: Named) -> Problems:
     """The mistakes in `param_groups` of a composed configuration, a line for each option."""
     groups = plain.get("param_groups") or {}
     lines = {}
@@ -61,7 +62,7 @@ def problems(plain: Options) -> Problems:
     return lines
 
 
-def _rule_problems(path: str, rule: Options) -> Problems:
+def _rule_problems(path: str, rule: Named) -> Problems:
     settings = {name: value for name, value in rule.items() if name in SETTINGS}
     lines = signature_problems(fields_of(ParamGroup), settings, prefix=f"{path}.")
     for name in ("match", "exclude"):
@@ -73,8 +74,9 @@ def _rule_problems(path: str, rule: Options) -> Problems:
     if lr is not None and lr_scale is not None:
         reason = f"lr_scale={lr_scale} is given too; give one of the two"
         lines[f"{path}.lr"] = f"{path}.lr={lr}: {reason}"
-    if frozen is True and (unused := _first(settings, "optimizer", "adapter")):
-        reason = f"a frozen group needs no {unused}; remove one of the two"
+    unused = [name for name in ("optimizer", "adapter") if settings.get(name) is not None]
+    if frozen is True and unused:
+        reason = f"a frozen group needs no {unused[0]}; remove one of the two"
         lines[f"{path}.frozen"] = f"{path}.frozen=True: {reason}"
     if settings.get("statistics", "frozen") != "frozen" and not frozen:
         reason = "the group is not frozen, so they train; remove it, or give `frozen` too"
@@ -82,12 +84,7 @@ def _rule_problems(path: str, rule: Options) -> Problems:
     return lines
 
 
-def _first(settings: Options, *names: str) -> str | None:
-    """The first of these settings that is given."""
-    return next((name for name in names if settings.get(name) is not None), None)
-
-
-def _match_problems(path: str, match: str | Options) -> Problems:
+def _match_problems(path: str, match: str | Named) -> Problems:
     given = {"name": match} if isinstance(match, str) else match
     criteria = {name: value for name, value in given.items() if value is not None}
     expected = signature("andiron.optim.Match") or Signature({})
@@ -102,7 +99,7 @@ def _match_problems(path: str, match: str | Options) -> Problems:
     return lines
 
 
-def _option_problems(path: str, rule: Options, plain: Options) -> Problems:
+def _option_problems(path: str, rule: Named, plain: Named) -> Problems:
     """The options beside the settings, checked against the group's optimizer."""
     node = rule.get("optimizer") or plain.get("optimizer")
     target = node.get("_target_") if isinstance(node, Mapping) else None

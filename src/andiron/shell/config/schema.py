@@ -17,13 +17,14 @@ from andiron import errors
 from andiron.disk import files
 from andiron.options import LearnerOptions, Resume, option
 from andiron.plain import readable
+from andiron.plain.plain_values import Named, Plain
 from andiron.ranges import Count, Device, Every, Index, Positive, RunName, SetName, StartFrom
 from andiron.shell.config import former_options, misplaced, node_checks, rules, violations
 from andiron.shell.config.trust import LIST_ALONE, Trust
-from andiron.shell.config.violations import Options, Problems, fields_of
+from andiron.shell.config.violations import Problems, fields_of
 
-Node = dict[str, Any]  # a `_target_` and its arguments, checked against the target's signature
-Nodes = dict[str, Any]  # nodes by name
+Node = Plain  # a `_target_` and its arguments, checked against the target's signature
+Nodes = Plain  # nodes by name
 NODE_GROUPS = ("data", "task", "loss", "model", "optimizer", "scheduler", "checkpoint", "render")
 NAMED_GROUPS = (
     "metrics", "averages", "augmentation", "early_stopping", "gradients", "observers", "writers",
@@ -73,7 +74,7 @@ class Train(LearnerOptions):
     optimizer: Node = option(
         MISSING, "optimizer of every parameter that no group claims", hparam=True
     )
-    param_groups: dict[str, Any] | None = option(
+    param_groups: Plain | None = option(
         None, "groups of parameters with their own settings", resume="never", hparam="if set"
     )
     scheduler: Node = option(MISSING, "learning rate schedule", hparam=True)
@@ -165,7 +166,7 @@ class Train(LearnerOptions):
         None, "exit code after a signal; null: 128 + its number, 130 for Ctrl-C", resume="free"
     )
 
-    variables: dict[str, Any] = option(
+    variables: Plain = option(
         {}, "top-level keys of your own that others interpolate", resume="free", hparam="if set"
     )
 
@@ -173,12 +174,8 @@ class Train(LearnerOptions):
     def demands(self) -> Demands:
         return Demands(self.device, self.batch_size, self.slices, self.num_workers)
 
-    def save(self, path: Path) -> None:
-        """Writes the configuration to `path` as JSON that `load` reads back equal."""
-        files.write_json(path, self.recorded())
-
-    def recorded(self) -> dict[str, Any]:
-        """The content of config.json: the plain options without the instructions to the command."""
+    def recorded(self) -> Plain:
+        """The content of config.json, which `load` reads: without instructions to the command."""
         plain = dataclasses.asdict(self)
         return {name: value for name, value in plain.items() if name not in INSTRUCTIONS}
 
@@ -201,18 +198,19 @@ class Train(LearnerOptions):
         try:
             plain = files.read_json(Path(path))
         except ValueError as error:
-            raise errors.ConfigError([f"{path}: not JSON: {error}"]) from error
+            raise errors.ConfigError(f"{path}: not JSON: {error}") from error
         if not isinstance(plain, dict):
             reason = f"holds {type(plain).__name__}, not an object of options"
-            raise errors.ConfigError([f"{path}: {reason}"])
+            raise errors.ConfigError(f"{path}: {reason}")
         if FROM_PYTHON in plain:
-            entry = plain[FROM_PYTHON]
-            built = entry.get("built_at") if isinstance(entry, dict) else None
-            is_place = isinstance(built, str) and len(built) <= MOST_TEXT
-            code = f" ({readable.printable_line(str(built))})" if is_place else ""
+            match plain[FROM_PYTHON]:
+                case {"built_at": str(built)} if len(built) <= MOST_TEXT:
+                    code = f" ({readable.printable_line(built)})"
+                case _:
+                    code = ""
             remedy = "with resume=True to resume it, in another run_dir to repeat it"
             reason = f"a run started from Python; run its code again{code}, {remedy}"
-            raise errors.ConfigError([f"{path}: {reason}"])
+            raise errors.ConfigError(f"{path}: {reason}")
         kept = {name: value for name, value in plain.items() if name not in INSTRUCTIONS}
         recorded = former_options.current(kept)
         trust.check(recorded)
@@ -245,7 +243,7 @@ def resume_policy() -> dict[str, Resume]:
     return {field.name: field.metadata["resume"] for field in dataclasses.fields(Train)}
 
 
-def hyperparameters(plain: Options) -> dict[str, Any]:
+def hyperparameters(plain: Named) -> Plain:
     """The options that distinguish runs; rarely set options only if they are set."""
     return {
         field.name: plain[field.name]
@@ -255,7 +253,7 @@ def hyperparameters(plain: Options) -> dict[str, Any]:
     }
 
 
-def problems(plain: Options) -> Problems:
+def problems(plain: Named) -> Problems:
     """The mistakes in a composed configuration: a line for each option."""
     lines = _length_problems(plain)
     lines |= violations.signature_problems(fields_of(Train), plain, "", supplied=[VARIABLES])
@@ -281,7 +279,7 @@ def problems(plain: Options) -> Problems:
     return misplaced.corrected(lines, fields_of(Train), plain)
 
 
-def _length_problems(plain: Options) -> Problems:
+def _length_problems(plain: Named) -> Problems:
     """Requires one of num_epochs and num_updates; num_updates replaces a default num_epochs."""
     default = LearnerOptions().num_epochs
     num_epochs, num_updates = plain.get("num_epochs", default), plain.get("num_updates")

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, Optional, Union
 
 from andiron import errors, ranges
 from andiron.disk import files
+from andiron.plain.plain_values import Named
 from andiron.shell.config import project
 
 # checked once they are built: their import takes seconds
@@ -42,7 +43,7 @@ class Signature:
 
 
 @cache
-def shipped() -> Mapping[str, Mapping[str, Any]]:
+def shipped() -> Mapping[str, Named]:
     """The table by target: types of its `arguments`, those `required`, and facts of its class."""
     tables = [folder / "signatures.json" for folder in project.shipped_conf_dirs()]
     return dict(ChainMap(*map(files.read_json, tables)))
@@ -62,9 +63,12 @@ def signature(target: str) -> Signature | None:
     """The arguments of the class or function at a dotted name; None for one to build first."""
     if target in shipped():
         return _of_shipped(target)
-    is_own = target.partition(".")[0] not in FOREIGN_PACKAGES
-    function = _imported(target) if is_own else None
-    return None if function is None else of_callable(function)
+    if target.partition(".")[0] in FOREIGN_PACKAGES:
+        return None
+    try:
+        return of_signature(inspect.signature(_imported(target)))
+    except (ValueError, TypeError):  # it is missing, or does not tell its arguments
+        return None
 
 
 def class_constant(target: str, name: str) -> Any:
@@ -83,14 +87,6 @@ def _imported(target: str) -> Any:
         with errors.exits_refused():
             return hydra.utils.instantiate({"_target_": target, "_partial_": True}).func
     except HydraException:
-        return None
-
-
-def of_callable(function: Any) -> Signature | None:
-    """The signature of an imported class or function; None if it does not tell its arguments."""
-    try:
-        return of_signature(inspect.signature(function))
-    except (ValueError, TypeError):
         return None
 
 

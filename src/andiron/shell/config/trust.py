@@ -20,6 +20,7 @@ from typing import Any
 
 from andiron import errors, ranges
 from andiron.plain import readable
+from andiron.plain.plain_values import Named, Plain
 from andiron.shell.config.leaves import leaves
 from andiron.shell.config.signatures import shipped
 
@@ -53,12 +54,12 @@ class Trust:
             or any(name == package or name.startswith(f"{package}.") for package in self.packages)
         )  # fmt: skip
 
-    def with_config(self, plain: Mapping[str, object]) -> "Trust":
+    def with_config(self, plain: Named) -> "Trust":
         """This trust, extended by every name in a configuration that the user composed."""
         values = (value for _, value in leaves(plain, opens_lists=True))
         return replace(self, names=self.names | {*filter(_is_name, values)})
 
-    def check(self, plain: Mapping[str, Any]) -> None:
+    def check(self, plain: Named) -> None:
         """Refuses a recorded configuration that names what is not allowed; imports nothing.
 
         Raises: ConfigError with every such class and function, and the option that trusts them.
@@ -72,7 +73,7 @@ class Trust:
         if refused:
             raise refusal(refused, self)
 
-    def _functions(self, node: Mapping[str, Any]) -> list[str]:
+    def _functions(self, node: Named) -> list[str]:
         """The arguments that name functions; of a class that is refused those that may."""
         target, given = node["_target_"], [key for key in node if _is_name(node[key])]
         if _is_name(target) and target in shipped():
@@ -85,22 +86,22 @@ class Trust:
 LIST_ALONE = Trust()
 
 
-def refusal(refused: Mapping[str, object], trusted: Trust) -> errors.ConfigError:
+def refusal(refused: Named, trusted: Trust) -> errors.ConfigError:
     """The error for names in a record that are not allowed, by option."""
     why = "recorded in a run folder, from which only listed classes are built"
-    of_user = {option: name for option, name in refused.items() if _package(name)}
+    packages = {option: package for option in refused if (package := _package(refused[option]))}
     lines = [
         f"{option}={name!r}: {why}; to allow it, give {option.partition('.')[0]}=... and its "
         "options here"
         for option, name in refused.items()
-        if option not in of_user
+        if option not in packages
     ]
-    if of_user:
-        packages = list(dict.fromkeys(map(_package, of_user.values())))
+    if packages:
+        names = dict.fromkeys(packages.values())
         between = {"[": ",", "'": "', '"}.get(trusted.spelling.partition("{}")[0][-1:], " ")
-        trusts = trusted.spelling.replace("{}", between.join(packages))
-        what = "these packages" if len(packages) > 1 else "that package"
-        named = [f"{option}={name!r}" for option, name in of_user.items()]
+        trusts = trusted.spelling.replace("{}", between.join(names))
+        what = "these packages" if len(names) > 1 else "that package"
+        named = [f"{option}={refused[option]!r}" for option in packages]
         lines.insert(
             0,
             f"{readable.joined(named, readable.MOST_LISTED)}: {why}; {trusts} trusts {what}, as "
@@ -159,11 +160,16 @@ def _dotted(text: str) -> set[str]:
     return {match[0] for match in ranges.DOTTED_NAME.finditer(text)}
 
 
-def nodes(plain: Mapping[str, object]) -> Iterator[Node]:
-    """Every node of a configuration with its option and its place."""
-    for path, value in _mappings(plain):
-        if path and "_target_" in value and path[0] != "variables":  # which is never built
-            yield ".".join(path), _place(path), value
+def nodes(plain: object, path: tuple[str, ...] = ()) -> Iterator[Node]:
+    """Every node of a configuration, or below its `path`, with its option and its place."""
+    items: Any = dict(enumerate(plain)) if isinstance(plain, list) else plain
+    if not isinstance(items, Mapping):
+        return
+    if path and "_target_" in items:
+        yield ".".join(path), _place(path), items
+    for key, inner in items.items():
+        if path or key != "variables":  # which are never built
+            yield from nodes(inner, (*path, str(key)))
 
 
 def _place(path: Sequence[str]) -> str:
@@ -172,17 +178,7 @@ def _place(path: Sequence[str]) -> str:
     return "scheduler" if name == "schedule" else name
 
 
-def _mappings(value: object, path: tuple[str, ...] = ()) -> Iterator[
-    tuple[tuple[str, ...], Mapping[str, Any]]
-]:
-    items: Any = dict(enumerate(value)) if isinstance(value, list) else value
-    if isinstance(items, Mapping):
-        yield path, items
-        for key, inner in items.items():
-            yield from _mappings(inner, (*path, str(key)))
-
-
-def mapping_in(text: str) -> dict[str, Any]:
+def mapping_in(text: str) -> Plain:
     """The content of a YAML file; {} for a file that is invalid: Hydra reports it."""
     import yaml  # a run from Python reads none
 

@@ -5,7 +5,7 @@ import difflib
 import inspect
 import json
 import typing
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -13,16 +13,16 @@ import pydantic
 
 from andiron import errors, ranges
 from andiron.errors import Problem
+from andiron.plain.plain_values import Named, Plain
 from andiron.shell.config import quoting
 from andiron.shell.config.signatures import Parameter, Signature
 
 Schema = TypeVar("Schema")
-Options = Mapping[str, Any]  # values by name
 Problems = dict[str, str]  # a line for each option, often a Problem
 UNKNOWN = ": no such option"  # follows the name of an unknown option
 
 
-def checked(schema: type[Schema], values: Options, prefix: str) -> Schema:
+def checked(schema: type[Schema], values: Named, prefix: str) -> Schema:
     """The dataclass `schema` with these values.
 
     Raises: ConfigError with all values that do not fit.
@@ -46,7 +46,7 @@ def fields_of(schema: type) -> Signature:
 
 
 def signature_problems(
-    expected: Signature, values: Options, prefix: str, supplied: Collection[str] = ()
+    expected: Signature, values: Named, prefix: str, supplied: Collection[str] = ()
 ) -> Problems:
     """A line for each option of `values` that does not fit or is missing, by its dotted name.
 
@@ -79,7 +79,7 @@ def signature_problems(
 
 
 def check_arguments(
-    option: str, function: Any, arguments: Mapping[str, Any], later: Sequence[str] = ()
+    option: str, function: Any, arguments: Named, later: Sequence[str] = ()
 ) -> None:
     """Refuses unknown and missing arguments; `later` ones are passed at each call.
 
@@ -131,10 +131,10 @@ def _quoted(option: str, value: object, kind: Any) -> str:
     return f"; {quoting.remedy(quoting.override(option, text))}"
 
 
-def _json_schema(kind: Any) -> dict[str, Any] | None:
+def _json_schema(kind: Any) -> Plain | None:
     """The JSON Schema of a type; None for one that JSON lacks, such as a function."""
     try:
-        schema: dict[str, Any] = adapter(kind).json_schema()
+        schema: Plain = adapter(kind).json_schema()
     except pydantic.errors.PydanticInvalidForJsonSchema:
         return None
     return schema
