@@ -5,7 +5,7 @@ import torch
 from foreign_metrics import LOSS, adapted, batches, numbers, stream, tallied
 
 from andiron import errors
-from andiron.metrics import Torchmetrics
+from andiron.metrics import R2, ExplainedVariance, Torchmetrics
 from andiron.outputs import ClassificationOutput, MultiLabelClassificationOutput, RegressionOutput
 
 torchmetrics = pytest.importorskip("torchmetrics")
@@ -52,6 +52,16 @@ def test_numbers_inside_numbers_are_named_by_their_places():
     scores.update(LOGITS.softmax(-1), CLASSES)
     assert [*values][:6] == [f"theirs/0/{place}" for place in range(5)] + ["theirs/1/0"]
     assert [*values.values()] == numbers(scores.compute())
+
+
+def test_scores_of_targets_far_from_zero_keep_their_digits():
+    targets = 5.4e6 + 1e3 * torch.randn(37, 1, generator=stream(1))  # northings of one town
+    outputs = targets + 1e3 * torch.randn(37, 1, generator=stream(2))
+    items = batches(RegressionOutput, outputs, targets)
+    for own, name in ((R2(), "R2Score"), (ExplainedVariance(), "ExplainedVariance")):
+        theirs = getattr(torchmetrics, name)()
+        expected = tallied(own, items).close_epoch()[own.name]
+        assert tallied(adapted(theirs), items).close_epoch()["theirs"] == pytest.approx(expected)
 
 
 def test_a_map_of_every_pixel_is_refused_when_it_is_read():

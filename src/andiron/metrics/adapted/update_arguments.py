@@ -10,6 +10,7 @@ from torch import Tensor
 
 from andiron import errors, outputs
 from andiron.metrics.sequence import decoded_text
+from andiron.metrics.sums import sum_dtype
 from andiron.outputs import RegressionOutput, SequenceOutput
 from andiron.protocols import GivesUpdates, MetricUpdate
 
@@ -104,6 +105,8 @@ def _of_outputs(metric: object, item: object) -> tuple[Any, Any]:
     if isinstance(item, ANSWERS):
         return output.sigmoid(), targets
     if isinstance(item, RegressionOutput):
+        if _is_of("torchmetrics.regression", metric):  # sums of squares lose the digits of float32
+            output, targets = (value.to(sum_dtype(value.device)) for value in (output, targets))
         if output.ndim == 2 and output.shape[1] == 1:
             output, targets = output[:, 0], targets[:, 0]
         if item.has_ignored:
