@@ -38,7 +38,6 @@ from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.config import trust
 from andiron.shell.config.leaves import leaves
 from andiron.shell.config.schema import Train
-from andiron.shell.config.trust import Trust
 from andiron.shell.run import lab_options
 
 log = logging.getLogger("andiron")
@@ -76,7 +75,7 @@ class Components:
 
 def build(
     config: Train,
-    trusted: Trust | None = None,
+    trusted: trust.Trust | None = None,
     size_limit: SizeLimit | None = None,
     world: World | None = None,
 ) -> Components:

@@ -18,11 +18,10 @@ from andiron.optim.owners import ownership
 from andiron.optim.owners.group import Group
 from andiron.optim.owners.match_rules import Rule
 from andiron.optim.owners.ownership import BASE
-from andiron.optim.transformations import Transformation
 from andiron.plain.plain_values import Named, Plain
 from andiron.schedules import Schedule
 from andiron.shell.assembly import targets
-from andiron.shell.config import rules
+from andiron.shell.config import node_checks, rules
 from andiron.shell.config.schema import Train
 from andiron.shell.config.signatures import shipped
 from andiron.shell.run import lab_options
@@ -112,7 +111,9 @@ def _check_trained(groups: list[Group], num_updates: int) -> None:
         raise errors.ConfigError(f"param_groups.{names}: {why}")
 
 
-def gradient_transformations(option: str, nodes: Named | None) -> list[Transformation]:
+def gradient_transformations(
+    option: str, nodes: Named | None
+) -> list[transformations.Transformation]:
     """The configured transformations, in order.
 
     A node names a function of gradients, with its other arguments, or a factory of one.
@@ -194,4 +195,4 @@ def _chosen(name: str, node: Named, chosen: Named) -> tuple[Any, Plain]:
     if needed and importlib.util.find_spec(needed) is None:
         reason = f"{kind.__name__} needs {needed}{targets.installation(needed)}"
         raise targets.refused(option, chosen, reason)
-    return kind, {key: value for key, value in chosen.items() if key != "_target_"}
+    return kind, node_checks.arguments_of(chosen)

@@ -32,7 +32,6 @@ from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.config import project, trust
 from andiron.shell.config.quoting import quoted
 from andiron.shell.config.schema import Train
-from andiron.shell.config.trust import Trust
 from andiron.shell.run import lab_options, named_folder, run_record
 
 SIDES = ("only the model has", "only the file has", "both have, in other shapes,")
@@ -196,7 +195,7 @@ def _written(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else quoted(value)
 
 
-def weights_of(config: Train, trusted: Trust | None = None) -> list[Path] | None:
+def weights_of(config: Train, trusted: trust.Trust | None = None) -> list[Path] | None:
     """The files that `start_from` names, checked as far as possible before there are data.
 
     None without it, and for a fork, which has the weights of its parent. The weights of a run's
@@ -229,7 +228,7 @@ def weights_of(config: Train, trusted: Trust | None = None) -> list[Path] | None
     return shards
 
 
-def _weights_in(folder: RunFolder, trusted: Trust) -> Path:
+def _weights_in(folder: RunFolder, trusted: trust.Trust) -> Path:
     """The trained weights of a run, or else of its newest checkpoint."""
     if folder.model.exists():
         return folder.model

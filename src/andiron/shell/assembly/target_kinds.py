@@ -13,7 +13,6 @@ from torch import nn, optim
 from andiron.plain.plain_values import Named
 from andiron.shell.assembly import targets
 from andiron.shell.config import node_checks, trust
-from andiron.shell.config.trust import Trust
 
 PLACES = node_checks.SUPPLIED["writers"]  # arguments that the run fills in, all inside its folder
 TENSOR_FUNCTIONS = ("torch.nn.functional", "torch._C._nn", "torch")  # their modules
@@ -24,7 +23,7 @@ BASES = {
 }
 
 
-def check(plain: Named, trusted: Trust) -> None:
+def check(plain: Named, trusted: trust.Trust) -> None:
     """Refuses a name in a configuration of another kind of object than its module is listed for.
 
     Raises: ConfigError listing every such name.
@@ -36,14 +35,14 @@ def check(plain: Named, trusted: Trust) -> None:
 
 
 def _refusals(
-    option: str, place: str, node: Named, trusted: Trust
+    option: str, place: str, node: Named, trusted: trust.Trust
 ) -> Iterator[tuple[str, Any]]:
     name = node["_target_"]
     target = targets.resolve(f"{option}._target_", name)
     if not _is_of_kind(target, name):
         yield f"{option}._target_", name
         return
-    arguments = {key: value for key, value in node.items() if not key.startswith("_")}
+    arguments = node_checks.arguments_of(node)
     parameters = inspect.signature(target).parameters
     for key, function in targets.named_functions(parameters, arguments).items():
         named = f"{option}.{key}"

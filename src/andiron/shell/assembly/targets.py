@@ -177,7 +177,7 @@ def target_and_arguments(option: str, node: Named, offered: Named) -> tuple[Any,
     Names become functions, and lists tuples or tensors, for parameters of these types.
     """
     function = resolve(f"{option}._target_", node["_target_"])
-    arguments = {key: value for key, value in node.items() if key not in ("_target_", "_partial_")}
+    arguments = node_checks.arguments_of(node)
     for key in arguments:
         if key.startswith("_"):
             problem = f"{option}.{key}: arguments go by name here; give each under its own"

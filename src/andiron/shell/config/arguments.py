@@ -17,7 +17,6 @@ from hydra.core.override_parser.types import Override, RangeSweep
 from hydra.errors import HydraException
 
 from andiron import errors
-from andiron.errors import Problem
 from andiron.disk import files
 from andiron.plain import wings
 from andiron.plain.plain_values import Plain
@@ -58,9 +57,8 @@ def _replacing(text: str) -> list[str]:
 
     Hydra would merge the node with what stands there.
     """
-    if "_target_" not in text or text[:1] in "+~":
-        return [text]  # most: they are not parsed here
-    if (override := parsed_override(text)) is None:
+    is_node = "_target_" in text and text[:1] not in "+~"  # else it is not parsed here
+    if not is_node or (override := parsed_override(text)) is None:
         return [text]
     values = override.sweep_iterator() if override.is_sweep_override() else [override.value()]
     nodes = (value[:1] if isinstance(value, list) else [value] for value in values)
@@ -195,4 +193,4 @@ def _unknown(flag: str, arguments: list[str]) -> str:
     typed = shlex.quote(f"{option}={value}")
     hint = f"; options have no dashes: {typed}" if is_option else errors.nearest(name, flags)
     near = {"nearest": option} if is_option else errors.choices(name, flags)
-    return Problem(f"{flag}: no such flag{hint}", kind="unknown_option", option=name, **near)
+    return errors.Problem(f"{flag}: no such flag{hint}", kind="unknown_option", option=name, **near)

@@ -60,7 +60,7 @@ def composed(conf_dir: Path, arguments: list[str]) -> schema.Train:
     try:
         config = diagnosis.composed_by_hydra(overrides, *conf_dirs, has_hydra=True)
     except Exception as error:  # Hydra's: an assertion or a TypeError may be among them
-        raise user_error(error, arguments, conf_dir)  # with its cause
+        raise user_error(error, arguments, conf_dir) from error
     return checked_job(config, checked_config)
 
 
@@ -109,7 +109,7 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
             composed(conf_dir, arguments)
     except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
         if not job.failures:
-            job.failures.append(user_error(error, arguments, conf_dir))
+            raise user_error(error, arguments, conf_dir) from error
     finally:
         sys.argv = as_called
     if len(job.failures) == 1:
@@ -166,17 +166,13 @@ def register_resolvers() -> None:
 
 
 def user_error(error: Exception, arguments: list[str], conf_dir: Path) -> errors.AndironError:
-    """An error of Hydra, as one that says what the user can do; one of Andiron stays."""
+    """An error of Hydra, as one that says what the user can do; one of Andiron is raised."""
     if isinstance(error, errors.AndironError):  # of a job in another process, or of a launcher
-        return error
-    user_error: errors.AndironError
+        raise error
     if isinstance(error, OSError) and not isinstance(error, HydraException):
         is_sweep = command_arguments.parsed(arguments).multirun
-        user_error = errors.RunFolderError(_unmade(error, "sweep" if is_sweep else "run"))
-    else:
-        user_error = errors.ConfigError(diagnosis.explain(arguments, conf_dir, error))
-    user_error.__cause__ = error
-    return user_error
+        return errors.RunFolderError(_unmade(error, "sweep" if is_sweep else "run"))
+    return errors.ConfigError(diagnosis.explain(arguments, conf_dir, error))
 
 
 def _unmade(error: OSError, option: str) -> str:

@@ -16,7 +16,6 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from andiron import errors
-from andiron.errors import Problem
 from andiron.plain import wings
 from andiron.run_folder import RunFolder
 from andiron.shell.config import (
@@ -186,7 +185,7 @@ def _problem(override: Override, choices: Groups) -> str | None:
         available = f"available: {', '.join(choices[group])}{further}{instead}"
         line = f"{group}={option}: no such {group}{hint}; {available}"
         near = errors.choices(option, choices[group])
-        return Problem(line, kind="unknown_choice", option=group, value=option, **near)
+        return errors.Problem(line, kind="unknown_choice", option=group, value=option, **near)
     return None
 
 

@@ -1,7 +1,7 @@
 """Checks the nodes of a configuration, each a `_target_` and its arguments."""
 
 from andiron import errors
-from andiron.plain.plain_values import Named
+from andiron.plain.plain_values import Named, Plain
 from andiron.shell.config import project, trust, violations
 from andiron.shell.config.signatures import shipped, signature
 from andiron.shell.config.violations import Problems
@@ -48,10 +48,13 @@ def problems(plain: Named) -> Problems:
             reason = f"schedules an optimizer of torch, in Python; name a choice of scheduler{hint}"
             lines[f"{path}._target_"] = f"{path}._target_={target}: {reason}"
         else:
-            own = ("_target_", "_partial_")
-            arguments = {key: value for key, value in node.items() if key not in own}
-            lines |= argument_problems(target, arguments, path, place)
+            lines |= argument_problems(target, arguments_of(node), path, place)
     return lines
+
+
+def arguments_of(node: Named) -> Plain:
+    """The arguments of a node, without its target."""
+    return {key: value for key, value in node.items() if key not in ("_target_", "_partial_")}
 
 
 def no_target(path: str, target: object) -> Problems:

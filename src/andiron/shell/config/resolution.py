@@ -15,7 +15,6 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from andiron import errors
-from andiron.errors import Problem
 from andiron.plain.plain_values import Plain
 from andiron.shell.config import former_options, misplaced, project, schema
 from andiron.shell.config.leaves import leaves
@@ -62,7 +61,7 @@ def problems(
         if wrong.isdisjoint(_sources(option, raw))
     }
     lines |= {
-        option: Problem(
+        option: errors.Problem(
             f"{option}: no value; give one as {option}=...", kind="missing_value", option=option
         )
         for option in missing

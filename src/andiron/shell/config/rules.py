@@ -1,6 +1,5 @@
 """The rules of parameter groups, checked before the model is built."""
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -41,7 +40,7 @@ class ParamGroup:
     statistics: Literal["frozen", "train"] = "frozen"  # running ones, while the group is frozen
 
 
-SETTINGS = {field.name for field in dataclasses.fields(ParamGroup)}
+SETTINGS = fields_of(ParamGroup).parameters
 
 
 def options(rule: Named) -> Plain:

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import pydantic
 
 from andiron import errors, ranges
-from andiron.errors import Problem
 from andiron.plain.plain_values import Named, Plain
 from andiron.shell.config import quoting
 from andiron.shell.config.signatures import Parameter, Signature
@@ -56,7 +55,8 @@ def signature_problems(
 
     def add(kind: str, name: str, reason: str, **fields: Any) -> None:
         option, value = f"{prefix}{name}", values.get(name)
-        problems[option] = Problem(option + reason, kind=kind, option=option, value=value, **fields)
+        line = option + reason
+        problems[option] = errors.Problem(line, kind=kind, option=option, value=value, **fields)
 
     for name, parameter in expected.parameters.items():
         if name in values:

@@ -72,7 +72,7 @@ def _resume(
             kept = without([*record.variables], *map(key_of, overrides))
             config = composition.checked_config(changed, trusted, kept)
         except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be there
-            raise composition.user_error(error, arguments, conf_dir)  # with its cause
+            raise composition.user_error(error, arguments, conf_dir) from error
     allowed, overwrite = _strings(values, "resume_allow"), bool(values.get("overwrite"))
     config = replace(
         config,
