@@ -64,13 +64,17 @@ def by_hand(seed, epoch):
 
 
 # on fewer than four cores
+# on fewer than four cores
 @pytest.mark.filterwarnings("ignore:This DataLoader will create 4 worker processes")
 @pytest.mark.parametrize("dataset", [DATASET, Stored()], ids=["in memory", "stored"])
 @pytest.mark.parametrize("num_workers", [0, 1, 4])
-def test_an_epoch_continues_from_any_batch(dataset, num_workers):
-    batches = loader(dataset, num_workers=num_workers)
+def test_batches_are_a_function_of_seed_and_epoch_and_go_on_from_any(dataset, num_workers):
+    batches, before = loader(dataset, num_workers=num_workers), torch.get_rng_state()
+    for epoch in (0, 1, 5, 1):  # one loader, its workers used again; an epoch comes back as it was
+        assert same(list(batches.epoch(epoch)), by_hand(3, epoch))
     for first in range(len(batches) + 1):
         assert same(list(batches.epoch(2, first)), by_hand(3, 2)[first:])
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 # on fewer than four cores
@@ -101,11 +105,15 @@ def test_augmented_samples_are_a_function_of_seed_epoch_and_index(dataset, num_w
     assert torch.equal(batches.batch(4, 2).inputs, list(batches.epoch(4))[2].inputs)
 
 
-def test_augmentations_without_a_seed_are_refused():
-    with pytest.raises(
-        ValueError, match="^augmentations need the shuffle seed: pass one, or leave them out$"
-    ):
-        DataLoader(DATASET, BATCHER, augmentations=[lambda raw, draws: raw])
+def test_augmentations_without_a_seed_and_a_shuffled_order_without_an_epoch_are_refused():
+    words = "augmentations need the shuffle seed: pass one, or leave them out"
+    own = [lambda raw, draws: raw]
+    assert message_of(ValueError, DataLoader, DATASET, BATCHER, augmentations=own) == words
+    words = (
+        "a shuffled loader has an order for each epoch: iterate over loader.epoch(0), "
+        "loader.epoch(1), ..."
+    )
+    assert message_of(TypeError, iter, loader()) == words
 
 
 class Watched(Stored):
@@ -145,16 +153,6 @@ def test_the_path_is_reported_in_words():
     assert loader(num_workers=2).path == "gathered by 2 worker processes"
 
 
-# on fewer than four cores
-@pytest.mark.filterwarnings("ignore:This DataLoader will create 4 worker processes")
-@pytest.mark.parametrize("dataset", [DATASET, Stored()], ids=["in memory", "stored"])
-@pytest.mark.parametrize("num_workers", [0, 1, 4])
-def test_batches_are_a_function_of_seed_and_epoch_alone(dataset, num_workers):
-    batches = loader(dataset, num_workers=num_workers)
-    for epoch in (0, 1, 5, 1):  # one loader, its workers used again; an epoch comes back as it was
-        assert same(list(batches.epoch(epoch)), by_hand(3, epoch))
-
-
 def test_the_order_differs_between_epochs_and_between_seeds():
     orders = [
         tuple(loader(shuffle_seed=seed).order(epoch).tolist())
@@ -188,15 +186,8 @@ def test_an_epoch_overtaken_by_another_never_yields_that_ones_batches(num_worker
     assert same(rest, by_hand(3, 0)[1:])
 
 
-@pytest.mark.parametrize("num_workers", [0, 1])
-def test_the_last_short_batch_is_kept(num_workers):
-    sizes = [len(batch.targets) for batch in loader(num_workers=num_workers).epoch(0)]
-    assert sizes == [5, 5, 5, 5, 3]
-    assert len(loader()) == 5
-    assert loader().num_items == 23
-
-
 def test_the_number_of_batches_is_the_number_that_come():
+    assert (len(loader()), loader().num_items) == (5, 23)
     for batch_size in range(1, SIZE + 2):
         batches = loader(batch_size=batch_size)
         assert len(list(batches.epoch(0))) == len(batches)
@@ -223,51 +214,19 @@ def test_an_empty_data_set_is_refused():
     assert message_of(ValueError, loader, empty) == "the data set is empty: no batch can be formed"
 
 
-@pytest.mark.parametrize("num_workers", [0, 1])
+@pytest.mark.parametrize("num_workers", [0, 1, None])
 def test_the_builder_makes_what_the_keywords_make(num_workers):
-    built = (
-        DataLoaderBuilder(BATCHER).batch_size(5).shuffle(3).num_workers(num_workers).device(
-            "cpu"
-        ).build(DATASET)
-    )  # fmt: skip
-    spelled = DataLoader(
-        DATASET, BATCHER, batch_size=5, shuffle_seed=3, num_workers=num_workers, device="cpu"
-    )
-    assert same(list(built.epoch(2)), list(spelled.epoch(2)))
-    assert (built.batch_size, built.shuffle_seed, built.device) == (
-        spelled.batch_size, spelled.shuffle_seed, spelled.device,
-    )  # fmt: skip
-    assert built.in_memory == spelled.in_memory == (num_workers == 0)
-
-
-def test_the_builder_leaves_out_what_the_keywords_may_leave_out():
-    built, spelled = DataLoaderBuilder(BATCHER).build(DATASET), DataLoader(DATASET, BATCHER)
-    assert same(list(built), list(spelled))
-    assert (
-        (built.batch_size, built.shuffle_seed)
-        == (spelled.batch_size, spelled.shuffle_seed)
-        == (64, None)
-    )
-
-
-@pytest.mark.parametrize("num_workers", [0, 1])
-def test_loading_draws_nothing_from_the_default_generator(num_workers):
-    batches = loader(num_workers=num_workers)
-    before = torch.get_rng_state()
-    list(batches.epoch(0))
-    list(batches.epoch(1))
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-def test_the_workers_end_as_soon_as_their_loader_is_let_go():
-    others = set(multiprocessing.active_children())
-    batches = loader(num_workers=2)
-    next(batches.epoch(0))
-    workers = set(multiprocessing.active_children()) - others
-    assert len(workers) == 2
-    # no garbage collection: one that finds the loader in a cycle waits 5 seconds for each worker
-    del batches
-    assert not any(worker.is_alive() for worker in workers)
+    builder, options, epoch = DataLoaderBuilder(BATCHER), {}, 0
+    if num_workers is not None:
+        builder.batch_size(5).shuffle(3).num_workers(num_workers).device("cpu")
+        options = {"batch_size": 5, "shuffle_seed": 3, "num_workers": num_workers, "device": "cpu"}
+        epoch = 2
+    built, spelled = builder.build(DATASET), DataLoader(DATASET, BATCHER, **options)
+    assert same(list(built.epoch(epoch)), list(spelled.epoch(epoch)))
+    for made in (built, spelled):
+        seen = made.batch_size, made.shuffle_seed, made.in_memory
+        assert seen == ((64, None, True) if num_workers is None else (5, 3, num_workers == 0))
+        assert made.device == torch.device("cpu")
 
 
 @pytest.mark.parametrize("dataset", [DATASET, Stored()], ids=["in memory", "stored"])
@@ -312,7 +271,8 @@ def torchs_handlers_and_sigterm(set_handlers=signal_handling._set_worker_signal_
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def test_closing_ends_the_workers_and_iterating_starts_new_ones():
+@pytest.mark.parametrize("how", ["closed", "let go"])
+def test_the_workers_end_with_their_loader_and_iterating_starts_new_ones(how):
     splits = digits(valid=0.1, split_seed=0)
     loader = DataLoader(splits.valid, splits.batcher, batch_size=7, num_workers=2)
     others = set(multiprocessing.active_children())
@@ -320,10 +280,15 @@ def test_closing_ends_the_workers_and_iterating_starts_new_ones():
     next(held)
     workers = set(multiprocessing.active_children()) - others
     assert len(workers) == 2
-    loader.close()
+    if how == "closed":
+        loader.close()
+    else:
+        # no garbage collection: one that finds the loader in a cycle waits 5 seconds for a worker
+        del loader, held
     assert not any(worker.is_alive() for worker in workers)
-    assert sum(len(batch.targets) for batch in loader.epoch(0)) == len(splits.valid)
-    loader.close()
+    if how == "closed":
+        assert sum(len(batch.targets) for batch in loader.epoch(0)) == len(splits.valid)
+        loader.close()
 
 
 @pytest.mark.parametrize("first", [0, 3])
