@@ -13,11 +13,10 @@ def network() -> nn.Sequential:
     """
     randomness.start_stream(0, "init")
     model = nn.Sequential(
-        nn.Linear(4, 6),
-        nn.BatchNorm1d(6),
+        nn.Linear(4, 6), nn.BatchNorm1d(6),
         nn.Sequential(nn.Dropout(0.5), nn.BatchNorm1d(6), nn.Sequential(nn.Dropout(0.9))),
         nn.Linear(6, 3),
-    )
+    )  # fmt: skip
     model.train()
     model[1].eval()
     model[2].eval()
@@ -36,56 +35,28 @@ MIXED = {
 INPUTS = torch.arange(20.0).reshape(5, 4)
 
 
-def test_every_submodule_is_in_evaluation_mode_inside() -> None:
+def test_inside_the_model_is_in_evaluation_and_afterwards_as_it_was() -> None:
     model = network()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     assert modes(model) == MIXED
-    with inference.valid(model):
-        assert set(modes(model).values()) == {False}
-
-
-def test_it_gives_the_model_itself() -> None:
-    model = network()
     with inference.valid(model) as inside:
-        assert inside is model
-
-
-def test_output_is_that_of_evaluation_mode_and_an_inference_tensor() -> None:
-    model = network()
-    with inference.valid(model) as inside:
+        assert inside is model and set(modes(model).values()) == {False}
         result = inside(INPUTS)
-    assert result.is_inference()
-    assert not result.requires_grad
+    assert modes(model) == MIXED and not torch.is_inference_mode_enabled()
+    after = model.state_dict()
+    assert [name for name in before if not torch.equal(before[name], after[name])] == []
+    assert model(INPUTS).requires_grad
+    assert result.is_inference() and not result.requires_grad
     assert torch.equal(result, model.eval()(INPUTS))
 
 
-def test_gradients_flow_again_afterwards() -> None:
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_every_submodule_has_its_own_mode_back_after_an_exception(error) -> None:
     model = network()
-    with inference.valid(model):
-        assert torch.is_inference_mode_enabled()
-    assert not torch.is_inference_mode_enabled()
-    assert model(INPUTS).requires_grad
-
-
-def test_every_submodule_has_its_own_mode_back() -> None:
-    model = network()
-    with inference.valid(model) as inside:
-        inside(INPUTS)
-    assert modes(model) == MIXED
-
-
-def test_every_submodule_has_its_own_mode_back_after_an_exception() -> None:
-    model = network()
-    with pytest.raises(RuntimeError, match="mat1 and mat2"), inference.valid(model) as inside:
-        inside(torch.ones(5, 3))
+    with pytest.raises(error), inference.valid(model):
+        raise error
     assert modes(model) == MIXED
     assert not torch.is_inference_mode_enabled()
-
-
-def test_every_submodule_has_its_own_mode_back_when_interrupted() -> None:
-    model = network()
-    with pytest.raises(KeyboardInterrupt), inference.valid(model):
-        raise KeyboardInterrupt
-    assert modes(model) == MIXED
 
 
 def test_a_model_in_evaluation_stays_in_it() -> None:
@@ -103,12 +74,3 @@ def test_within_another_it_changes_nothing_for_the_outer_one() -> None:
         assert set(modes(model).values()) == {False}
         assert torch.is_inference_mode_enabled()
     assert modes(model) == MIXED
-
-
-def test_parameters_and_buffers_are_left_as_they_were() -> None:
-    model = network()
-    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    with inference.valid(model) as inside:
-        inside(INPUTS)
-    after = model.state_dict()
-    assert [name for name in before if not torch.equal(before[name], after[name])] == []

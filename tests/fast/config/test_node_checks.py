@@ -147,76 +147,42 @@ def test_a_number_of_updates_may_be_said_in_epochs(value):
     assert said(warmup(COSINE, warmup_updates=value)) == []
 
 
-@pytest.mark.parametrize("value", [
+UPDATES = "should be a number of updates (100) or of epochs (2epochs, 0.5epochs)"
+NODES = "should be a list of nodes, each a _target_ and its arguments"
+INVALID = (
     "0epochs", "0.0epochs", "-1epochs", "2 epochs", "epochs", "2epoch s", "two epochs", "2", "",
     1.5, True, [3],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("node", "lines"), [
+    *[({**COSINE, "num_updates": value}, [f"num_updates={value}: {UPDATES}"]) for value in INVALID],
+    *[({**STEP, "step_size": value}, [f"step_size={value}: should be greater than or equal to 1"])
+      for value in (0, -3)],
+    (sequential(COSINE, STEP, COSINE, milestones=["1epoch", "3"]),
+     [f"milestones=['1epoch', '3']: {UPDATES} (item 1)"]),
+    # by the full path
+    (warmup({**STEP, "gamma": 0.0}), ["schedule.gamma=0.0: should be greater than 0"]),
+    (sequential(COSINE, {**STEP, "gama": 0.5}, milestones=[5]),
+     ["schedules.1.gama: no such option; did you mean 'gamma'?"]),
+    (warmup(sequential(warmup({**COSINE, "min_lr": -1})), warmup_updates=-1),
+     ["warmup_updates=-1: should be greater than or equal to 0",
+      "schedule.schedules.0.schedule.min_lr=-1: should be greater than or equal to 0"]),
+    ({"_target_": "mine.Schedule", "parts": {"first": [COSINE, {**STEP, "step_size": 0}]},
+      "gamma": 3}, ["parts.first.1.step_size=0: should be greater than or equal to 1"]),
+    *[(warmup(inside), [f"schedule={inside}: should be a _target_ and its arguments, or a "
+                        "function's dotted name"])
+      for inside in (0.1, "linear", None, {"gamma": 0.5})],
+    *[(sequential(COSINE, inside), [f"schedules={[COSINE, inside]}: {NODES}"])
+      for inside in (0.1, "linear", None, {"gamma": 0.5})],
+    (warmup({**STEP, "_target_": None}),
+     ["schedule._target_=None: names no class or function; give its dotted name, such as "
+      "torch.optim.Adam"]),
+    ({"_target_": "andiron.schedules.Composed", "schedules": [], "reduction": "sum"},
+     [f"schedules=[]: {NODES}"]),
 ])  # fmt: skip
-def test_an_invalid_number_of_updates_is_answered_by_what_is_allowed(value):
-    assert said({**COSINE, "num_updates": value}) == [
-        f"scheduler.num_updates={value}: should be a number of updates (100) or of epochs "
-        "(2epochs, 0.5epochs)"
-    ]
-
-
-@pytest.mark.parametrize("value", [0, -3])
-def test_a_number_of_updates_is_at_least_one(value):
-    assert said({**STEP, "step_size": value}) == [
-        f"scheduler.step_size={value}: should be greater than or equal to 1"
-    ]
-
-
-def test_a_wrong_milestone_is_reported_by_its_place():
-    assert said(sequential(COSINE, STEP, COSINE, milestones=["1epoch", "3"])) == [
-        "scheduler.milestones=['1epoch', '3']: "
-        "should be a number of updates (100) or of epochs (2epochs, 0.5epochs) (item 1)"
-    ]
-
-
-def test_a_problem_inside_a_node_is_reported_by_full_path():
-    assert said(warmup({**STEP, "gamma": 0.0})) == [
-        "scheduler.schedule.gamma=0.0: should be greater than 0"
-    ]
-    assert said(sequential(COSINE, {**STEP, "gama": 0.5}, milestones=[5])) == [
-        "scheduler.schedules.1.gama: no such option; did you mean 'gamma'?"
-    ]
-    assert said(warmup(sequential(warmup({**COSINE, "min_lr": -1})), warmup_updates=-1)) == [
-        "scheduler.warmup_updates=-1: should be greater than or equal to 0",
-        "scheduler.schedule.schedules.0.schedule.min_lr=-1: should be greater than or equal to 0",
-    ]
-
-
-def test_a_problem_inside_a_users_own_target_is_reported_too():
-    assert said(
-        {
-            "_target_": "mine.Schedule",
-            "parts": {"first": [COSINE, {**STEP, "step_size": 0}]}, "gamma": 3,
-        }
-    ) == ["scheduler.parts.first.1.step_size=0: should be greater than or equal to 1"]  # fmt: skip
-
-
-@pytest.mark.parametrize("inside", [0.1, "linear", None, {"gamma": 0.5}])
-def test_a_value_that_is_not_a_node_is_refused_as_a_schedule(inside):
-    assert said(warmup(inside)) == [
-        f"scheduler.schedule={inside}: should be a _target_ and its arguments, "
-        "or a function's dotted name"
-    ]
-    assert said(sequential(COSINE, inside)) == [
-        f"scheduler.schedules={[COSINE, inside]}: should be a list of nodes, each a _target_ and "
-        "its arguments"
-    ]
-
-
-def test_a_node_inside_names_its_target():
-    assert said(warmup({**STEP, "_target_": None})) == [
-        "scheduler.schedule._target_=None: names no class or function; give its dotted name, such "
-        "as torch.optim.Adam"
-    ]
-
-
-def test_a_combination_of_no_schedule_is_refused():
-    assert said(
-        {"_target_": "andiron.schedules.Composed", "schedules": [], "reduction": "sum"}
-    ) == ["scheduler.schedules=[]: should be a list of nodes, each a _target_ and its arguments"]
+def test_a_problem_within_nodes_is_reported_by_its_place(node, lines):
+    assert said(node) == [f"scheduler.{line}" for line in lines]
 
 
 @pytest.mark.parametrize("name, choice", [("StepLR", "step"), ("CosineAnnealingLR", "cosine")])

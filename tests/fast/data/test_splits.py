@@ -35,9 +35,10 @@ def split(training, test, **options):
     return splits.train, splits.valid
 
 
-@settings(derandomize=True, deadline=None, max_examples=50)
+@settings(derandomize=True, deadline=None, max_examples=100)
 @given(
-    targets=st.lists(st.integers(0, 5), min_size=1, max_size=60),
+    targets=st.lists(st.integers(0, 5), min_size=1, max_size=60)
+    | st.integers(1, 60).map(lambda size: [0] * size),
     fraction=st.floats(0.01, 0.99),
     seed=st.integers(0, 2**63 - 1),
 )
@@ -46,6 +47,7 @@ def test_the_two_parts_are_disjoint_and_cover_all(targets, fraction, seed):
     assert kept.tolist() == sorted(kept.tolist())
     assert held.tolist() == sorted(held.tolist())
     assert sorted(kept.tolist() + held.tolist()) == list(range(len(targets)))
+    assert len({*targets}) > 1 or len(held) == round(len(targets) * fraction)
 
 
 @settings(derandomize=True, deadline=None, max_examples=200)
@@ -146,15 +148,6 @@ def test_the_input_shape_is_that_of_one_sample():
 CLASSES = torch.tensor([0] * 20 + [1] * 50 + [2] * 33)
 
 
-@settings(derandomize=True, deadline=None, max_examples=50)
-@given(size=st.integers(1, 60), fraction=st.floats(0.01, 0.99), seed=st.integers(0, 2**63 - 1))
-def test_a_split_of_one_class_is_disjoint_complete_ascending_and_sized(size, fraction, seed):
-    rest, held = stratified_split(torch.zeros(size, dtype=torch.long), fraction, seed)
-    assert len(held) == round(size * fraction)
-    assert (rest.tolist(), held.tolist()) == (sorted(rest.tolist()), sorted(held.tolist()))
-    assert sorted(rest.tolist() + held.tolist()) == list(range(size))
-
-
 @pytest.mark.parametrize("classes", [None, CLASSES], ids=["numbers", "classes"])
 def test_the_three_parts_make_up_all_samples(classes):
     result = parts(103, valid=0.2, test=0.1, split_seed=5, classes=classes)
@@ -162,13 +155,8 @@ def test_the_three_parts_make_up_all_samples(classes):
     # numbers: 10.3 of 103, 18.6 of 93; classes: 2 + 5 + 3 of 20 + 50 + 33, then 4 + 9 + 6 of 18 +
     # 45 + 30
     assert [len(part) for part in result] == ([74, 19, 10])
-
-
-def test_every_part_has_its_share_of_every_class():
-    result = parts(103, valid=0.2, test=0.1, split_seed=5, classes=CLASSES)
-    assert [torch.bincount(CLASSES[part]).tolist() for part in result] == [
-        [14, 36, 24], [4, 9, 6], [2, 5, 3],
-    ]  # fmt: skip
+    of_each = [torch.bincount(CLASSES[part]).tolist() for part in result]
+    assert classes is None or of_each == [[14, 36, 24], [4, 9, 6], [2, 5, 3]]
 
 
 @pytest.mark.parametrize("classes", [None, CLASSES], ids=["numbers", "classes"])
