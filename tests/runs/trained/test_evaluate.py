@@ -5,14 +5,21 @@ import json
 import random
 
 import pytest
+import torch
 from in_process import called
 from PIL import Image
 from safetensors.torch import save_file
 from torch.nn.functional import cross_entropy
 
 import andiron
+from andiron.data import DataLoaderBuilder, digits
+from andiron.learner import LearnerBuilder
+from andiron.metrics import Loss
+from andiron.models import MLP
+from andiron.optim import Ema, Optimizer
 from andiron.shell.training import train
-from andiron.wings.trained import evaluate
+from andiron.tasks import Classifier
+from andiron.wings.trained import evaluate, evaluating
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +70,39 @@ def test_the_metrics_equal_the_run_and_nothing_is_written_into_it(finished_digit
     assert max(map(len, ended.output.partition("\n")[2].splitlines())) <= 80
     assert [*map(size_of, sorted(pictures.iterdir()))] == [(8, 8)] * 3
     assert modified(finished_digits) == before
+
+
+class Drawing(Classifier):
+    """A step that draws in validation too, as that of a variational autoencoder does."""
+
+    def predict(self, batch):
+        noise = torch.randn_like(batch.inputs)
+        return super().predict(batch._replace(inputs=batch.inputs + noise))
+
+
+def test_the_metrics_equal_the_run_if_its_steps_draw(tmp_path):
+    """Found by porting a VAE from Lightning: `evaluate` drew other numbers than the run had."""
+
+    splits = digits(valid=0.1, split_seed=0)
+
+    def model():
+        return Drawing(MLP(splits.input_shape, splits.num_classes, hidden=[8]))
+
+    built = model()
+    builder = LearnerBuilder(tmp_path / "run", num_epochs=3, test_weights="best")
+    builder.with_file_checkpointer().data(splits).metric_valid_numeric(Loss())
+    builder.averages(ema=Ema(0.5))
+    loading = DataLoaderBuilder(splits.batcher).batch_size(256)
+    parts = [loading.build(part) for part in (splits.train, splits.valid, splits.test)]
+    with builder.build(built, Optimizer(torch.optim.SGD, built), 4.0) as learner:
+        learner.fit(*parts)
+    rows = {row["split"]: row for row in learner.summary()["metrics"]}
+    for part, weights, value in [
+        ("valid", "last", rows["valid"]["last"]), ("valid", "best", rows["valid"]["best"]),
+        ("test", "best", rows["test"]["last"]), ("valid", "ema", rows["valid-ema"]["last"]),
+    ]:  # fmt: skip
+        run = andiron.load(tmp_path / "run", weights=weights, model=model())
+        assert evaluating.evaluate(run, splits, part).values == {"loss": value}, (part, weights)
 
 
 def test_other_data_match_classes_by_name_and_use_training_preprocessing(flowers):

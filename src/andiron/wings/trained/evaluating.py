@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from andiron import errors, inference, outputs, randomness
+from andiron.checkpoint import contents
 from andiron.data import DataLoader, ImageBatcher, Splits
 from andiron.data.composed.composed_datasets import joined
 from andiron.data.dataset import Batcher, Dataset, sample_name
@@ -75,7 +76,7 @@ def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -
     details, tally = Details(), Tally([*metrics.values()])
     loader = DataLoader(dataset, batcher, batch_size=run.batch_size, device=run.device)
     precision.apply()
-    randomness.start_stream(run.config.seed, part)  # for networks that sample, such as a GAN
+    _start_stream(run, part)
     values = evaluation.measure(
         run.model, loader, tally, name=part, autocast=precision.autocast, after=details.add
     )
@@ -87,6 +88,13 @@ def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -
         part, len(dataset), values, classes, worst_errors, dict(tally.texts), dict(tally.images),
         details.sample_scores(),
     )  # fmt: skip
+
+
+def _start_stream(run: Run, part: str) -> None:
+    """Starts the stream of the run's own pass, for steps that draw, as a VAE's do."""
+    average, step = contents.average_in(run.file.name), contents.step_place(run.file.parent.name)
+    updates = step[0] if step and part != "test" else run.summary.get("updates", 0)
+    randomness.start_stream(run.config.seed, f"{part}-{average}" if average else part, updates)
 
 
 def _part_of(splits: Splits, part: str) -> Dataset:

@@ -75,7 +75,7 @@ def load(
             raise
     serialization.load_file(task.to(on), file)
     missing = {} if unrecorded is None else unrecorded.reasons
-    return Run(folder, config, task.eval(), weights, data, on, trusted, missing)
+    return Run(folder, config, task.eval(), weights, data, on, file, trusted, missing)
 
 
 def _trust_of_caller(packages: Sequence[str]) -> Trust:

@@ -5,6 +5,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -48,6 +49,7 @@ class Run:
     weights: str
     preprocessing: Described
     device: torch.device
+    file: Path  # of the weights
     trusted: trust.Trust = trust.LIST_ALONE  # what the folder may name
     # why components are not on record, by option; of a run started from Python
     unrecorded: Mapping[str, str] = field(default_factory=dict)
