@@ -9,11 +9,12 @@ import torch
 
 from andiron import errors
 from andiron.data import DataLoader
+from andiron.data.splitting import fingerprint
 from andiron.outputs import IGNORED
 from andiron_lab.data.shard_files import check_checksums
 from andiron_lab.data.shard_writing import tokenize
 from andiron_lab.data.token_shards import token_shards
-from andiron_lab.data.tokenizer_texts import of_record
+from andiron_lab.data.tokenizer_texts import TokenizerTexts, of_record
 from refusals import message_of
 
 tokenizers = pytest.importorskip("tokenizers")
@@ -141,6 +142,19 @@ def test_texts_come_back_from_their_tokens(folder):
         is_special = 0 in tokens
         assert is_special or sum(facts["bytes_per_token"][n] for n in tokens) == len(text.encode())
     assert len({texts[token] for token in range(len(texts))}) == len(texts)
+
+
+def test_a_text_is_continued_with_the_space_that_its_first_token_has(tmp_path):
+    model = tokenizers.Tokenizer(tokenizers.models.Unigram())
+    model.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+    model.decoder = tokenizers.decoders.Metaspace()  # drops the first space of a text
+    trainer = tokenizers.trainers.UnigramTrainer(vocab_size=60, show_progress=False)
+    model.train_from_iterator(DOCUMENTS, trainer)
+    path = tmp_path / "tokenizer.json"
+    model.save(str(path))
+    texts = TokenizerTexts(str(path), fingerprint.of_file(path))
+    tokens, number = texts.encode("to be or not"), len(texts.encode("to be"))
+    assert "".join(texts.pieces(iter(tokens[number:]), tokens[:number])) == " or not"
 
 
 def test_batches_are_the_same_from_worker_processes(folder):

@@ -59,14 +59,18 @@ class TokenizerTexts(Sequence[str]):
         text: str = self.tokenizer.decode([*tokens], skip_special_tokens=False)
         return text
 
-    def pieces(self, tokens: Iterator[int]) -> Iterator[str]:
-        """The text of the tokens, each piece as soon as its characters are whole."""
+    def pieces(self, tokens: Iterator[int], after: Sequence[int] = ()) -> Iterator[str]:
+        """The text of the tokens, each piece as soon as its characters are whole.
+
+        `after` stand before them: some decoders drop a space at the beginning of a text.
+        """
         from tokenizers.decoders import DecodeStream
 
         stream = DecodeStream(skip_special_tokens=False)
+        for token in after:
+            stream.step(self.tokenizer, token)
         for token in tokens:
-            piece = stream.step(self.tokenizer, token)
-            yield piece or ""
+            yield stream.step(self.tokenizer, token) or ""
 
     @property
     def bytes_per_token(self) -> list[int]:

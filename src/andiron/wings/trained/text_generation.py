@@ -42,7 +42,7 @@ def pieces(
     try:
         start = encoded(prompt, task.vocabulary)
         tokens = task.continued(start, length, seed, temperature=temperature, top_k=top_k)
-        yield from _texts(tokens, task.vocabulary)
+        yield from _texts(tokens, start, task.vocabulary)
     except ValueError as error:
         raise errors.DataError(str(error)) from error
 
@@ -64,9 +64,11 @@ def _of_text(model: nn.Module) -> LanguageModel:
     return model
 
 
-def _texts(tokens: Iterator[int], vocabulary: Sequence[str] | None) -> Iterator[str]:
+def _texts(
+    tokens: Iterator[int], start: Sequence[int], vocabulary: Sequence[str] | None
+) -> Iterator[str]:
     if isinstance(vocabulary, Tokenizer):
-        yield from vocabulary.pieces(tokens)
+        yield from vocabulary.pieces(tokens, start)
         return
     number = BYTES if vocabulary is None else len(vocabulary)
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
