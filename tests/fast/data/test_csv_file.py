@@ -12,8 +12,10 @@ import torch
 
 from andiron import errors
 from andiron.data.dataset import sample_name
+from andiron.data.kinds import recorded_kind
 from andiron.data.on_disk import table_checks
 from andiron.data.on_disk.csv_file import csv, read
+from andiron.data.splitting import described
 from andiron.plain import memory
 from refusals import message_of
 
@@ -392,9 +394,10 @@ def test_a_sum_below_the_rows_is_named(tmp_path, caplog):
     path, options = tmp_path / "sums.csv", {"kind": "regression", "valid": 0.2, "split_seed": 0}
     rows = [f"{number},{'ab'[number % 2] if number % 5 else ''},{number}" for number in range(40)]
     path.write_text("\n".join(["a,b,y", *rows, ",,780"]))
-    sums = ["sums.csv, line 42: has a target and no feature"]
+    sums = ["sums.csv, line 42: has no feature"]
     for missing, said in (("median", sums), ("drop", [])):
         caplog.clear()
-        csv(path=str(path), target="y", missing=missing, **options)
-        lines = [record.getMessage() for record in caplog.records if "a target" in record.msg]
-        assert [line.rpartition("/")[2].partition(", and")[0] for line in lines] == said
+        splits = csv(path=str(path), target="y", missing=missing, **options)
+        recorded_kind.of(described.of_splits(splits)).samples(path)  # the rows of `predict`
+        lines = [record.getMessage() for record in caplog.records if "no feature" in record.msg]
+        assert [line.rpartition("/")[2].partition(", and")[0] for line in lines] == said * 2

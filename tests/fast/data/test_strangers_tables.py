@@ -92,6 +92,12 @@ def test_a_strangers_table_is_read_by_its_options(
     ("-999", {"missing_values": [-999]}, None),
     ("1e3", {}, 1000.0),
     ("\u221212.5", {}, -12.5),
+    ("12.50-", {}, -12.5),  # SAP
+    ("1.234,5 -", {"decimal": ",", "thousands": "."}, -1234.5),
+    ("1\xa0234,5-", {"decimal": ",", "thousands": " "}, -1234.5),
+    ("1,234-", {}, None),
+    ("-1.5-", {}, None),
+    ("2-", {}, None),  # a German grade
     ("1_000", {}, None),
 ])  # fmt: skip
 def test_a_text_is_the_number_that_its_writer_meant_or_none(text, options, number):
@@ -541,15 +547,20 @@ def test_other_features_are_not_taken_for_a_counter_of_rows(tmp_path, caplog, co
     assert "another whole number" not in caplog.text
 
 
-@pytest.mark.parametrize("space", [" ", "\xa0", "\u202f"])
-def test_spaces_in_numbers_lead_to_the_option_that_reads_them(tmp_path, space):
+@pytest.mark.parametrize("space, mark, typed", [
+    (" ", " ", '"data.thousands=\' \'"'), ("\xa0", " ", '"data.thousands=\' \'"'),
+    ("\u202f", " ", '"data.thousands=\' \'"'),
+    ("'", "'", r'''"data.thousands=\"'\""'''), ("\u2019", "'", r'''"data.thousands=\"'\""'''),
+])  # fmt: skip
+def test_spaces_and_signs_in_numbers_lead_to_the_option_that_reads_them(
+    tmp_path, space, mark, typed
+):
     path = tmp_path / "t.csv"
     path.write_text("a;y\n" + "".join(f"{row};{row + 1}{space}500,5\n" for row in range(40)))
-    remedy = "data.thousands=' '"
     options = {"decimal": ",", "kind": "regression"}
-    assert f'set "{remedy}" if 1 234 is over a thousand' in refusal(path, **options)
-    assert remedy not in refusal(path, thousands=".", **options)
-    splits = load(path, "y", thousands=" ", **options)
+    assert f"set {typed} if 1{mark}234 is over a thousand" in refusal(path, **options)
+    assert typed not in refusal(path, thousands=".", **options)
+    splits = load(path, "y", thousands=mark, **options)
     assert splits.train.targets.min() >= 1500.5
 
 

@@ -94,6 +94,7 @@ def _plain(written: polars.Series, reading: Reading) -> polars.Series:
     With a decimal comma a point can only divide thousands, and 1.5 is null.
     """
     written = written.str.replace("^\u2212", "-")
+    written = written.str.replace(r"^(\d.*[.,]\d+)\s?-$", "-$1")  # of SAP; 2- may be a grade
     if reading.thousands is not None:
         mark, point = SEPARATORS[reading.thousands], SEPARATORS[reading.decimal]
         # in India the groups before the last have two digits

@@ -21,7 +21,11 @@ COMMA = (
     """set "data.decimal=','" if 1,5 is a fraction, with "data.thousands='.'" for 1.234,5, or """
     """"data.thousands=','" if 1,234 is over a thousand"""
 )
-GROUPED = {" ": r"^-?\d{1,3}\s\d{3}", ".": r"^-?\d{1,3}\.\d{3}"}
+GROUPED = {  # by the separator as it is typed
+    "' '": r"^-?\d{1,3}\s\d{3}",
+    "'.'": r"^-?\d{1,3}\.\d{3}",
+    r"\"'\"": "^-?\\d{1,3}['\u2019]\\d{3}",
+}
 log = logging.getLogger("andiron")
 
 
@@ -54,7 +58,7 @@ def checked(source: str, table: Table, request: Request) -> Columns:
     if len(kept) < size:
         for name in values:  # one column at a time in memory twice
             values[name] = values[name][kept]
-    if request.targets and request.missing not in ("refuse", "drop"):
+    if request.missing not in ("refuse", "drop"):
         _warn_of_sums(source, table.unit, np.asarray(table.lines)[kept], [values[n] for n in kinds])
     return Columns(
         source,
@@ -76,7 +80,7 @@ def _warn_of_sums(
     is_empty = reduce(and_, (column.is_null() for column in features))
     for place in is_empty.arg_true()[:1]:
         log.warning(
-            "%s, %s %d: has a target and no feature, and is a sample; if it is a sum, remove it",
+            "%s, %s %d: has no feature, and is a sample; if it is a sum, remove it",
             source, unit, lines[place],
         )  # fmt: skip
 
@@ -208,9 +212,10 @@ def _remedy(bad: polars.DataFrame, request: Request, number_valid: int) -> str:
         remedies.append(COMMA)
     if bad["text"].str.contains(r"\d\s?[%‰]|[$£€]").any():
         remedies.append(_without_signs(reading.encoding))
-    for mark, grouped in GROUPED.items():
+    for typed, grouped in GROUPED.items():
         if reading.thousands is None and bad["text"].str.contains(grouped).any():
-            remedies.append(f"""set "data.thousands='{mark}'" if 1{mark}234 is over a thousand""")
+            example = f"1{typed[len(typed) // 2]}234"
+            remedies.append(f'set "data.thousands={typed}" if {example} is over a thousand')
     is_feature, is_gap = ~bad["column"].is_in(request.required), bad["is_missing"]
     features = bad["column"].filter(is_feature).unique(maintain_order=True)
     is_further = set(request.features or ("",)) <= reading.kinds.keys()  # not the training file
