@@ -276,7 +276,7 @@ def explain_step(error: Exception, model: nn.Module, batch: object) -> None:
             f"data.num_classes={number}, or the number of classes if it is larger"
         ) from error
     remedy = (
-        "choose a model, a task (task=forward takes batches that are no pair), a loss and data "
-        "that fit each other"
+        "choose a model, a task (task=forward takes batches that are no pair, and "
+        "task.inputs={ARGUMENT: FIELD} the network's names), a loss and data that fit each other"
     )
     errors.explain(error, what, f"{remedy}; train_step returns a TrainOutput")

@@ -246,7 +246,7 @@ class Forward(Supervised):
         if not is_class and targets.dim() == 1:
             output, targets = output.reshape(-1, 1), targets[:, None]
         if output.shape[: targets.dim()] != targets.shape:
-            raise checks.misfit(self, output, targets, "should fit each other")
+            raise checks.misfit(self, output, targets, f"should fit each other; {checks.OWN_TASK}")
         has_classes = is_class and output.dim() > targets.dim()
         if has_classes and self.training and self.num_classes not in (None, output.shape[-1]):
             raise checks.wrong_number(output.shape[-1], self.num_classes)

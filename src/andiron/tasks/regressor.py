@@ -106,7 +106,7 @@ class Regressor(Supervised):
         standardised = self._standardised(batch.inputs)
         targets = _column(batch.targets.to(standardised.dtype))
         if standardised.dim() < 2 or standardised.shape != targets.shape:
-            remedy = "should be a value for every target: num_outputs"
+            remedy = f"should be a value for every target: num_outputs; {checks.OWN_TASK}"
             raise checks.misfit(self, standardised, batch.targets, remedy)
         expected = (targets - self.target_mean) / self.target_std
         is_scalar = len(self.target_mean) == len(self.target_std) == 1

@@ -12,6 +12,10 @@ from andiron.outputs import IGNORED, Scalar
 from andiron.plain import readable
 
 ONE_SHAPE = "should be of one shape: give the targets, or take off the output, a dimension of 1"
+OWN_TASK = (
+    "several values for each target, such as a mean and a variance, need a task of your own "
+    "(docs/extending.md)"
+)
 MOST_PLACES = 3  # named one by one
 EXACT = 1e-5  # of a loss: float32 sums in another order
 TOLERANCE = 1e-3  # of a sum of probabilities: rounding of bfloat16, and of printed decimals

@@ -112,7 +112,7 @@ def test_pictures_become_pixels_of_the_shape_of_the_data():
     (torch.zeros(0, 2), TABLE, "there are no inputs"),
     ([object()], GREY, r"files or PIL images, or arrays of shape \[number, 1, 4, 4\]"),
     (["none.csv"], TABLE, r"none.csv: cannot be read \(No such file"),
-    (["a.png"], FLOATS, "pictures are not samples of arrays"),
+    (["a.png"], FLOATS, "files and pictures are not samples of arrays"),
     (["a.png"], Described("own", ArrayBatcher(), {}, 64), "give run.predict in Python a"),
     (["abc"], TEXT, "text=.abc.: the vocabulary has no 'c'"),
     ([""], TEXT, "text: should have at least one character"),

@@ -34,9 +34,7 @@ class Arrays(Kind):
     def own_samples(self, inputs: Sequence[object], keep: Sequence[str]) -> None:
         if isinstance(inputs[0], str | Path) or is_picture(inputs[0]):
             raise errors.DataError(
-                f"pictures are not samples of {self.data.name}, of shape "
-                f"{[*self.data.facts.get('input_shape', ())]} and type {self.data.input_dtype}; "
-                f"give {self.expected}"
+                f"files and pictures are not samples of {self.data.name}; give {self.expected}"
             )
 
 
