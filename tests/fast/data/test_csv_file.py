@@ -399,5 +399,5 @@ def test_a_sum_below_the_rows_is_named(tmp_path, caplog):
         caplog.clear()
         splits = csv(path=str(path), target="y", missing=missing, **options)
         recorded_kind.of(described.of_splits(splits)).samples(path)  # the rows of `predict`
-        lines = [record.getMessage() for record in caplog.records if "no feature" in record.msg]
+        lines = [line for line in caplog.messages if "no feature" in line]
         assert [line.rpartition("/")[2].partition(", and")[0] for line in lines] == said * 2

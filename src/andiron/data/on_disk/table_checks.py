@@ -2,7 +2,7 @@
 
 import itertools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -58,8 +58,12 @@ def checked(source: str, table: Table, request: Request) -> Columns:
     if len(kept) < size:
         for name in values:  # one column at a time in memory twice
             values[name] = values[name][kept]
-    if request.missing not in ("refuse", "drop"):
-        _warn_of_sums(source, table.unit, np.asarray(table.lines)[kept], [values[n] for n in kinds])
+    lines = np.asarray(table.lines)[kept]
+    if request.missing not in ("refuse", "drop"):  # the sum below a table has no feature
+        is_empty = reduce(and_, (values[name].is_null() for name in kinds))
+        remedy = "has no feature, and is a sample; if it is a sum, remove it"
+        for place in is_empty.arg_true()[:1]:
+            log.warning("%s, %s %d: %s", source, table.unit, lines[place], remedy)
     return Columns(
         source,
         values,
@@ -67,22 +71,10 @@ def checked(source: str, table: Table, request: Request) -> Columns:
         request.reading,
         kept={name: kept_texts[name][kept] for name in request.kept},
         unit=table.unit,
-        lines=np.asarray(table.lines)[kept],
+        lines=lines,
         record={name: value for name, value in record.items() if value},
         refused=refused,
     )
-
-
-def _warn_of_sums(
-    source: str, unit: str, lines: np.ndarray, features: Sequence[polars.Series]
-) -> None:
-    """Names the first row without any feature, such as the sum below a table."""
-    is_empty = reduce(and_, (column.is_null() for column in features))
-    for place in is_empty.arg_true()[:1]:
-        log.warning(
-            "%s, %s %d: has no feature, and is a sample; if it is a sum, remove it",
-            source, unit, lines[place],
-        )  # fmt: skip
 
 
 def _typed(source: str, table: Table, request: Request) -> tuple[Any, ...]:
