@@ -168,11 +168,10 @@ def test_what_is_no_record_of_a_finished_run_is_refused_with_the_reason(tmp_path
         text = damaged if isinstance(damaged, str) else json.dumps(damaged)
         (folder / "provenance.json").write_text(text)
         run_record.accept(RunFolder(folder))
-        words = (
-            "missing or damaged ("
-            if isinstance(damaged, str)
-            else ("damaged: code, data or resumes are malformed; restore it")
-        )
+        words = {
+            str: "missing or damaged (", list: "is not a JSON object; restore it",
+            dict: "damaged: code, data or resumes are malformed; restore it",
+        }[type(damaged)]  # fmt: skip
         assert refusal(folder).startswith(f"{folder / 'provenance.json'}: {words}")
     for name, words in {
         "config.json": "config.json: no such file; without it the run cannot be repeated",

@@ -60,8 +60,7 @@ class ForkPoint:
         Raises: ConfigError if it does not fit, or nothing is left to train; DataError for other
         data than the parent's.
         """
-        changes = self.changes(config)
-        named, (path, saved) = leaves.by_name(changes), self.saved
+        named, (path, saved) = leaves.by_name(self.changes(config)), self.saved
         built.world.decided(lambda: provenance.check_data(self.folder, built.splits, named))
         resume_point.check(config, built, saved, named)
         resume_point.resume(learner, config, self.saved, named, is_fork=True)
@@ -70,7 +69,7 @@ class ForkPoint:
             raise errors.ConfigError([f"{path}: {why}"])
         learner.position.enter(built.train)
         start = f"forked from {path}: {learner.position.within(built.train)}"
-        resume_policy.log_start(start, changes, learner.position.batch)
+        resume_policy.log_start(start, named, learner.position.batch)
 
     def _record(self, changes: Differences) -> dict[str, Any]:
         path, origin = self.saved[0], provenance.read(self.folder)
@@ -140,6 +139,6 @@ def _is_at(at: str, store: Store, name: str) -> bool:
 
 def _best(folder: RunFolder, parent: Train, store: Store, names: list[str]) -> str | None:
     """The name of the best checkpoint, as the newest one lists their values."""
-    facts, newest = run_record.read_object(folder, folder.data), store.fetch(names[-1])
+    facts, newest = run_record.read_json(folder, folder.data), store.fetch(names[-1])
     saved, _ = resume_point.best(parent, facts, newest, names)
     return saved.name if saved else None

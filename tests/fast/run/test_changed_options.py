@@ -81,7 +81,7 @@ def test_a_recorded_override_that_added_an_option_still_adds_it(folder):
 
 
 def test_options_of_another_conf_stay(folder):
-    plain = run_record.read_object(folder, folder.config)
+    plain = run_record.read_json(folder, folder.config)
     plain["optimizer"]["eps"], plain["log_every"] = 0.5, 7
     run_record.write_json(folder, {folder.config: plain})
 
@@ -127,7 +127,7 @@ def test_a_strangers_record_resolves_nothing_and_does_not_hang(folder):
         run_record.write(folder, {folder.hydra / "config.yaml": text.encode()})
         assert changed(folder, "num_epochs=90").lr == 0.1
 
-    plain = run_record.read_object(folder, folder.config)
+    plain = run_record.read_json(folder, folder.config)
     mirror = {"_target_": "andiron.checkpoint.Checkpointer", "mirror": "s3://strange"}
     for odd in ({"name": "${oc.env:HOME}"}, {"variables": {"checkpoint": mirror}}):
         run_record.write_json(folder, {folder.config: plain | odd})

@@ -48,7 +48,7 @@ def test_a_change_is_refused_until_it_is_accepted(folder, content):
 def test_a_record_of_options_that_is_no_mapping_is_refused(folder, content):
     folder.config.write_text(content)
     run_record.accept(folder)
-    refusal = message_of(errors.DataError, run_record.read_object, folder, folder.config)
+    refusal = message_of(errors.DataError, run_record.read_json, folder, folder.config)
     assert refusal == f"{folder.config}: is not a JSON object; restore it from a copy"
 
 

@@ -104,7 +104,7 @@ def _as_adapted(config: Train, weights: Path) -> Train:
     run = run_record.run_around(weights)
     own = {}
     if run and RunFolder(run).config.exists():
-        own = run_record.read_object(RunFolder(run), RunFolder(run).config)
+        own = run_record.read_json(RunFolder(run), RunFolder(run).config)
     return dataclasses.replace(config, param_groups=own.get("param_groups"))
 
 

@@ -62,7 +62,10 @@ def command(
                 try:
                     # a command that trains installs its own signals
                     with nullcontext() if trains else installed(Signals(Interrupter())):
-                        code = _run(lambda: main(*args, **kwargs), joins_others)
+                        if lines := problems(given, os.environ, joins_others=joins_others):
+                            raise errors.ConfigError(lines)
+                        project.enter(is_noted=is_first() and not prints_only)
+                        code = main(*args, **kwargs)
                 except (Exception, KeyboardInterrupt) as error:
                     code = _ended(error, given, interrupted, failed)
             return code or (output.exit_code_if_lost if is_json else 0)
@@ -104,13 +107,6 @@ def with_overrides(parser: argparse.ArgumentParser) -> argparse.Namespace:
     """The options of a command; its other arguments are in `overrides`."""
     options, overrides = parser.parse_known_args()
     return argparse.Namespace(**vars(options), overrides=overrides)
-
-
-def _run(main: Callable[[], int], joins_others: bool) -> int:
-    if lines := problems(sys.argv[1:], os.environ, joins_others=joins_others):
-        raise errors.ConfigError(lines)
-    project.enter(is_noted=is_first() and not flags.prints_only(sys.argv[1:]))
-    return main()
 
 
 def _ended(error: BaseException, given: list[str], interrupted: str, failed: int | None) -> int:

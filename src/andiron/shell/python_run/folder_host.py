@@ -3,24 +3,21 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from andiron import errors
 from andiron.checkpoint import Checkpointer, Store, directory
-from andiron.disk import files
 from andiron.learner.construction import Choices
 from andiron.learner.state import LearnerState
 from andiron.learner.position import Position
 from andiron.protocols import Loader
 from andiron.run_folder import RunFolder
-from andiron.shell.config import leaves
+from andiron.shell.config.leaves import Changes, by_name
 from andiron.shell.python_run import python_changes, python_record
-from andiron.shell.python_run.python_record import Built, Code
+from andiron.shell.python_run.python_record import Built
 from andiron.shell.run import (
     claim, finished_run, metadata, resume_policy, run_files, run_record, status,
 )  # fmt: skip
-from andiron.shell.run.code_origin import Gathering
 from andiron.shell.run.metadata import Record, Show, Summary, Weights
 from andiron.writers import Writers
 
@@ -53,7 +50,8 @@ def host_of(
     if not writes or chosen.world.rank:
         return None
     schedule = getattr(state.schedule, "at_start", state.schedule)
-    built = Built(chosen, state.model, state.optimizer.groups, schedule, Code.of_caller())
+    groups = state.optimizer.groups
+    built = Built(chosen, state.model, groups, schedule, *python_record.caller())
     return FolderHost(built, state.metric_log.writers, checkpointer)
 
 
@@ -92,7 +90,7 @@ class FolderHost:
             self._checkpoint = load()
         config = self.folder.config
         if self.is_recorded and at.batch_size is None and config.exists():  # of an earlier version
-            at.batch_size = run_record.read_object(self.folder, config).get("batch_size")
+            at.batch_size = run_record.read_json(self.folder, config).get("batch_size")
         return self._checkpoint
 
     @contextmanager
@@ -116,14 +114,16 @@ class FolderHost:
                     finished_run.log_end(folder, self._chosen.options)
                     yield None
                     return
-                resume_policy.check_applied(leaves.by_name(changes))
-            code = Gathering() if self._unrecorded else None
+                resume_policy.check_applied(changes)
             report = stack.enter_context(self._claimed(holds_run))
             if self._checkpointer is not None:
                 self._checkpointer.sign(run_record.identity(folder))
             self._writers.open()
-            self._log_resumed(train, at, changes)
-            record = self._record(train, at, changes, code) if code else None
+            if self._checkpoint is not None:
+                start = f"resuming from {self._checkpoint}: {at.within(train)}"
+                resume_policy.log_start(start, changes, at.batch)
+                self._checkpoint = None  # it is logged once
+            record = self._record(train, at, changes)
             stack.enter_context(metadata.training(folder, report, self._writers, record))
             try:
                 yield report
@@ -152,7 +152,7 @@ class FolderHost:
             return claim.resumed(folder)
         return claim.claimed(folder, overwrite=self._chosen.overwrite)
 
-    def _changes(self, train: Loader | None) -> leaves.Differences:
+    def _changes(self, train: Loader | None) -> Changes:
         """The changes since the run was recorded, as far as they are known without a loader.
 
         Raises: ConfigError if they are not allowed; DataError for other data.
@@ -161,27 +161,15 @@ class FolderHost:
             return {}
         changes = python_changes.changes(self._unrecorded, train)
         resume_policy.check(changes, self._chosen.resume_allow, "in another run_dir")
-        return changes
+        return by_name(changes)
 
-    def _log_resumed(self, train: Loader, at: Position, changes: leaves.Differences) -> None:
-        """Logs once from which checkpoint the run resumes, and with which changes."""
-        if self._checkpoint is not None:
-            start = f"resuming from {self._checkpoint}: {at.within(train)}"
-            resume_policy.log_start(start, changes, at.batch)
-            self._checkpoint = None
-
-    def _record(
-        self, train: Loader, at: Position, changes: leaves.Differences, code: Gathering
-    ) -> Record | None:
+    def _record(self, train: Loader, at: Position, changes: Changes) -> Record | None:
         """The record of the run, new or resumed; None if it is written already."""
-        built = self._unrecorded
-        if built is None:
+        if self._unrecorded is None:
             return None
-        record = python_record.record(built, train, code)
-        if self.folder.config.exists():
-            return replace(record, updates=at.updates, changes=leaves.by_name(changes))
-        config = {self.folder.config: files.as_indented_json(record.plain)}
-        return replace(record, others={**record.others, **config})
+        is_resumed = self.folder.config.exists()
+        resume = {"updates": at.updates, "changes": changes} if is_resumed else {}
+        return python_record.record(self._unrecorded, train, **resume)
 
 
 @contextmanager
@@ -190,7 +178,7 @@ def _messages_shown() -> Iterator[None]:
     handler, level = logging.StreamHandler(), resume_policy.log.level
     name = resume_policy.log.name
     handler.addFilter(lambda record: record.levelno >= logging.WARNING or record.name == name)
-    if not log.parent or not log.parent.hasHandlers():  # else the program prints them already
+    if not log.hasHandlers():  # else the program prints them already
         log.addHandler(handler)
         resume_policy.log.setLevel(logging.INFO)
     try:

@@ -30,7 +30,7 @@ def changes(built: Built, train: object) -> leaves.Differences:
     folder, data = built.chosen.folder, built.chosen.data
     if data is not None and provenance.read(folder)["data"]["sha256"] is not None:
         provenance.check_data(folder, data, {})
-    before = former_options.current(run_record.read_object(folder, folder.config))
+    before = former_options.current(run_record.read_json(folder, folder.config))
     now = python_record.config_of(built, train)
     was, is_now = _compared(before), _compared(now)
     missing = [{*plain[FROM_PYTHON]["not_recorded"]} for plain in (before, now)]

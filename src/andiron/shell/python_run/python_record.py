@@ -24,34 +24,11 @@ from andiron.optim.owners import group_table
 from andiron.protocols import Loader, batch_size_of, network_of
 from andiron.recording import NotRecordedError
 from andiron.schedules.single_curve import Schedule, stateful
+from andiron.shell.config import leaves
 from andiron.shell.config.schema import FROM_PYTHON
-from andiron.shell.run.code_origin import Gathering
 from andiron.shell.run.metadata import Record
 
 MOST_CODE = 2**20  # bytes of code.py
-
-
-@dataclasses.dataclass(frozen=True)
-class Code:
-    """The code that built a run: its file and line, and its text, if there is one."""
-
-    built_at: str
-    text: str | None
-
-    @classmethod
-    def of_caller(cls) -> "Code":
-        """The code that called Andiron: a script, a module, or all cells of a notebook so far."""
-        frame = sys._getframe(1)
-        while frame.f_back and str(frame.f_globals.get("__name__")).startswith("andiron."):
-            frame = frame.f_back
-        file = frame.f_code.co_filename
-        shell = frame.f_globals.get("get_ipython")
-        if shell is not None:
-            cells = enumerate(frame.f_globals.get("In", []))
-            text = "\n\n".join(f"# In [{number}]\n{cell}" for number, cell in cells if cell)
-            return cls(f"a notebook, In [{shell().execution_count}]", text)
-        text = "".join(linecache.getlines(file, frame.f_globals))
-        return cls(f"{file}:{frame.f_lineno}", text or None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,14 +39,32 @@ class Built:
     model: nn.Module
     groups: Mapping[str, Group]
     schedule: Schedule  # one of torch: as it was before the first update
-    code: Code
+    built_at: str
+    code: str
+
+
+def caller() -> tuple[str, str]:
+    """The place and the text of the code that called Andiron; no text if it is in no file.
+
+    The text is that of a script or a module, or of all cells of a notebook so far.
+    """
+    frame = sys._getframe(1)
+    while frame.f_back and str(frame.f_globals.get("__name__")).startswith("andiron."):
+        frame = frame.f_back
+    file = frame.f_code.co_filename
+    shell = frame.f_globals.get("get_ipython")
+    if shell is not None:
+        cells = enumerate(frame.f_globals.get("In", []))
+        text = "\n\n".join(f"# In [{number}]\n{cell}" for number, cell in cells if cell)
+        return f"a notebook, In [{shell().execution_count}]", text
+    return f"{file}:{frame.f_lineno}", "".join(linecache.getlines(file, frame.f_globals))
 
 
 class _Components:
     """The nodes of components that can be made again, and the descriptions of the others."""
 
     def __init__(self) -> None:
-        self.nodes: dict[str, Any] = {}
+        self.nodes: dict[leaves.Path, Any] = {}
         self.missing: dict[str, Any] = {}
 
     def add(self, option: str, value: object, leave_out: Collection[str] = ()) -> None:
@@ -79,9 +74,8 @@ class _Components:
         except NotRecordedError as error:
             self.missing[option] = recording.described(value) | {"reason": str(error)}
             return
-        group, _, name = option.partition(".")
-        place = self.nodes.setdefault(group, {}) if name else self.nodes
-        place[name or group] = {"_target_": node} if isinstance(node, str) else node
+        path = tuple(option.split(".", 1))
+        self.nodes[path] = {"_target_": node} if isinstance(node, str) else node
 
     def add_task(self, task: nn.Module) -> None:
         """Records a task, and its network and its loss apart, as a configuration does."""
@@ -100,34 +94,39 @@ def config_of(built: Built, train: object) -> dict[str, Any]:
     """The content of config.json; `train` is the loader of the training data."""
     chosen, components = built.chosen, _Components()
     components.add_task(built.model)
-    sets = _add_metrics(components, chosen)
     components.add("scheduler", built.schedule)
     _add_others(components, chosen, train)
+    every = {name: chosen.cadences[name] for name in chosen.sets}
     optimizers = {name: _optimizer_node(group) for name, group in built.groups.items()}
     nodes = [*optimizers.values()]
     single = {"optimizer": nodes[0]} if len(nodes) == 1 else {}
     entry = {
-        "built_at": built.code.built_at,
+        "built_at": built.built_at,
         "not_recorded": components.missing,
         "optimizers": {} if single else optimizers,
         "rates": {} if single else _rates(built),
         "loader": _loader_options(train),
     }
-    known = {"lr": _rate(built.schedule), "batch_size": batch_size_of(train)}
+    known = {
+        "valid_sets_every": every or None,
+        "lr": _rate(built.schedule),
+        "batch_size": batch_size_of(train),
+    }
     return {
         FROM_PYTHON: entry,
         **dataclasses.asdict(chosen.options),
         "device": str(chosen.device),
-        **sets,
         **{name: value for name, value in known.items() if value is not None},
-        **components.nodes,
+        **leaves.nested(components.nodes),
         **single,
     }
 
 
 def _add_others(components: _Components, chosen: Choices, train: object) -> None:
-    """Adds averages, rules, transformations, the checkpoint strategy and the data."""
+    """Adds metrics, averages, rules, transformations, the checkpoint strategy and the data."""
+    metrics = (*chosen.train_metrics, *chosen.valid_metrics)
     named: dict[str, Mapping[str, Any]] = {
+        "metrics": {metric.name: metric for metric in metrics},
         "averages": chosen.averages,
         "early_stopping": chosen.early_stopping,
         "gradients": {str(number): part for number, part in enumerate(chosen.transforms)},
@@ -145,23 +144,15 @@ def _add_others(components: _Components, chosen: Choices, train: object) -> None
         components.add("data", chosen.data)
 
 
-def _add_metrics(components: _Components, chosen: Choices) -> dict[str, Any]:
-    """Adds all metrics; returns the cadences of further validation sets."""
-    by_name = {part.name: part for part in (*chosen.train_metrics, *chosen.valid_metrics)}
-    for name, metric in by_name.items():
-        components.add(f"metrics.{name}", metric)
-    every = {name: chosen.cadences[name] for name in chosen.sets}
-    return {"valid_sets_every": every} if every else {}
-
-
-def record(built: Built, train: Loader, code: Gathering) -> Record:
+def record(built: Built, train: Loader, **of_resume: Any) -> Record:
     """The facts for the record, with a copy of the code; `train` is the training data's loader."""
-    chosen, text = built.chosen, built.code.text
+    chosen, code_file = built.chosen, built.chosen.folder.code
     splits = chosen.data or described.of_loader(train)
-    content = None if text is None else text.encode(errors="backslashreplace")[:MOST_CODE]
-    others = {} if content is None else {chosen.folder.code: content}
+    content = built.code.encode(errors="backslashreplace")[:MOST_CODE]
+    others = {code_file: content} if content else {}
     plain, groups = config_of(built, train), _groups(built)
-    return Record(plain, splits, chosen.device, groups, chosen.world.size, code, others=others)
+    facts = plain, splits, chosen.device, groups, chosen.world.size
+    return Record(*facts, others=others, **of_resume)
 
 
 def _groups(built: Built) -> dict[str, Any]:

@@ -131,36 +131,28 @@ def _claim(folder: RunFolder, *, overwrite: bool) -> None:
     try:
         _settle(folder)
         _refuse_links(folder)
-        _refuse_run(folder, overwrite)
-        _refuse_foreign(folder)
         if not run_record.holds_run(folder):
+            _refuse_foreign(folder)
             run_record.begin(folder)
             return
         refuse_if_running(folder)
         is_untrained = status.is_untrained(folder)
-        _refuse_run(folder, overwrite)  # again: its process may have ended just now
+        if not (overwrite or is_untrained):
+            raise FileExistsError
+        _refuse_foreign(folder)
         if not is_untrained:
             run_files.replace(folder)
             return
         run_files.remove(folder, keeps_manifest=True)  # in place: it may be a mount point
         run_record.begin(folder, files.write)
-    except FileExistsError:  # begun by another process meanwhile
-        raise _taken(path) from None
+    except FileExistsError as error:  # also of a run that another process has begun meanwhile
+        resumed = quoting.typed("resume", path)
+        raise errors.RunFolderError(
+            f"{path} already holds a run; resume it with {resumed}, choose another hydra.run.dir, "
+            "or give overwrite=true to remove what that run wrote"
+        ) from error
     except OSError as error:
         raise unwritable(path, error) from error
-
-
-def _refuse_run(folder: RunFolder, overwrite: bool) -> None:
-    if run_record.holds_run(folder) and not (overwrite or status.is_untrained(folder)):
-        raise _taken(folder.path)
-
-
-def _taken(path: Path) -> errors.RunFolderError:
-    resumed = quoting.typed("resume", path)
-    return errors.RunFolderError(
-        f"{path} already holds a run; resume it with {resumed}, choose another hydra.run.dir, "
-        "or give overwrite=true to remove what that run wrote"
-    )
 
 
 def _refuse_inside(folder: RunFolder) -> None:

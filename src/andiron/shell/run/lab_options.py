@@ -22,8 +22,3 @@ def adapters(param_groups: Mapping[str, Any] | None) -> Any:
     rules = (param_groups or {}).items()
     named = [name for name, rule in rules if rule.get("adapter") is not None]
     return module("adapters", f"param_groups.{named[0]}.adapter") if named else None
-
-
-def forks(name: str) -> Any:
-    """A module of the lab's forks of runs."""
-    return module(f"forks.{name}", "fork_from")

@@ -28,10 +28,10 @@ from andiron.plain.markdown import fenced
 from andiron.protocols import Sessions
 from andiron.run_folder import RunFolder
 from andiron.serialization.safetensors_codec import save_tensors
-from andiron.shell.config import schema
+from andiron.shell.config import project, schema
 from andiron.shell.config.leaves import Changes, by_dotted_name
-from andiron.shell.run import provenance, resume_policy, run_record, status
-from andiron.shell.run.code_origin import Gathered, Gathering, Patches
+from andiron.shell.run import code_origin, provenance, resume_policy, run_record, status
+from andiron.shell.run.code_origin import Gathered, Patches
 from andiron.writers import Writers
 
 DECISIVE = re.compile(  # parts of the code and the machine that can change results
@@ -41,10 +41,10 @@ DECISIVE = re.compile(  # parts of the code and the machine that can change resu
 MOST_NAMED = 20  # changes in a warning; `rerun` and `runs diff` list all
 Plain = bool | int | float | str
 Files = Mapping[Path, bytes]
-log = logging.getLogger("andiron")
 Summary = dict[str, Any]
 Show = Callable[[Summary], None]
 Weights = Mapping[str, Mapping[str, Tensor]]  # by name: `model`, and each average
+log = logging.getLogger("andiron")
 
 
 @dataclass(frozen=True)
@@ -59,21 +59,20 @@ class Record:
     device: torch.device
     groups: dict[str, Any]
     processes: int
-    code: Gathering | None = None  # if it is gathered beside
     started: Mapping[str, Any] = field(default_factory=dict)  # the weights of `start_from`
     others: Files = field(default_factory=dict)
     updates: int | None = None
     changes: Changes = field(default_factory=dict)
 
     def origin(self) -> Gathered:
-        """The content of provenance.json as of now, and patches by file name; waits for git."""
+        """The content of provenance.json as of now, and patches by file name."""
         splits = self.splits
         data: dict[str, Any] = {"name": splits.name, "sha256": None}
         if isinstance(splits, Splits):
             data |= {"sha256": splits.fingerprint, "sizes": provenance.sizes(splits)}
             if splits.more_fingerprints:
                 data["valid_sets"] = dict(splits.more_fingerprints)
-        code, patches = (self.code or Gathering())()
+        code, patches = code_origin.gather(project.config_dirs())
         seed, world = self.plain["seed"], self.processes
         known = provenance.surroundings(seed, data, self.device, world) | dict(self.started)
         return {name: known[name] for name in ("command", "andiron")} | code | known, patches
@@ -82,16 +81,14 @@ class Record:
         """Writes provenance, data facts and parameter owners, as files and to `session`."""
         origin, patches = self.origin()
         contents = {
+            folder.config: self.plain,
             folder.provenance: origin,
             folder.data: described.as_plain(self.splits),
             folder.param_groups: self.groups,
         }
-        texts = {
-            "config": _as_page(self.plain),
-            "param_groups": _as_page(self.groups),
-            "provenance": _as_page(origin),
-        }
-        run_record.write(folder, {**self.others, **_as_files(folder, contents, patches)})
+        pages = {path.stem: contents[path] for path in contents if path != folder.data}
+        texts = {name: fenced(json.dumps(page, indent=2), "json") for name, page in pages.items()}
+        run_record.write(folder, self._files(folder, contents, patches))
         session.start_session(hyperparameters(self.plain), texts)
 
     def of_resume(self, folder: RunFolder) -> Files:
@@ -115,7 +112,14 @@ class Record:
             folder.provenance: {**before, "resumes": [*resumes, entry]},
             **({folder.param_groups: self.groups} if self.changes else {}),
         }
-        return {**self.others, **_as_files(folder, contents, patches)}
+        return self._files(folder, contents, patches)
+
+    def _files(
+        self, folder: RunFolder, contents: Mapping[Path, object], patches: Patches
+    ) -> Files:
+        as_json = {path: files.as_indented_json(content) for path, content in contents.items()}
+        named = {folder.path / name: patch for name, patch in patches.items()}
+        return {**self.others, **as_json, **named}
 
     def _warn_of_differences(
         self, origin: Mapping[str, object], last: Mapping[str, object]
@@ -154,15 +158,6 @@ def hyperparameters(plain: Mapping[str, object]) -> dict[str, Plain]:
     }
 
 
-def _as_page(plain: Mapping[str, object]) -> str:
-    return fenced(json.dumps(plain, indent=2), "json")
-
-
-def _as_files(folder: RunFolder, contents: Mapping[Path, object], patches: Patches) -> Files:
-    as_json = {path: files.as_indented_json(content) for path, content in contents.items()}
-    return as_json | {folder.path / name: patch for name, patch in patches.items()}
-
-
 @contextmanager
 def training(
     folder: RunFolder, report: status.Report, writers: Writers, record: Record | None
@@ -178,18 +173,14 @@ def training(
             if record.updates is None:
                 record.write(folder, writers)
             else:
-                report.record = partial(_write, folder, record.of_resume(folder))
+                write = status.write_errors_explained(folder)(run_record.write)
+                report.record = partial(write, folder, record.of_resume(folder))
     with writers.session():
         yield
         report()
 
 
-def write_results(
-    folder: RunFolder,
-    summary: dict[str, Any],
-    show: Callable[[dict[str, Any]], None],
-    weights: Mapping[str, Mapping[str, Tensor]],
-) -> None:
+def write_results(folder: RunFolder, summary: Summary, show: Show, weights: Weights) -> None:
     """Writes summary.json, with the folder and the options that changed; then the weights.
 
     Raises: RunFolderError if a file cannot be written.
@@ -207,8 +198,3 @@ def write_results(
         for path, tensors in paths.items():
             save_tensors(path, tensors)
         run_record.add(folder, *paths)
-
-
-def _write(folder: RunFolder, contents: Files) -> None:
-    with status.write_errors_explained(folder):
-        run_record.write(folder, contents)

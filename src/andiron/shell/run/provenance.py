@@ -52,8 +52,7 @@ def read(folder: RunFolder) -> dict[str, Any]:
 
     Raises: DataError if it is missing or damaged.
     """
-    origin = run_record.read_json(folder, folder.provenance)
-    origin = {"resumes": [], **origin} if isinstance(origin, dict) else {}
+    origin = {"resumes": [], **run_record.read_json(folder, folder.provenance)}
     if not _is_well_formed(origin):
         raise errors.DataError(
             f"{folder.provenance}: damaged: code, data or resumes are malformed; restore it"
@@ -134,7 +133,7 @@ def _warn_of_other_facts(folder: RunFolder, splits: Splits) -> None:
 def _other_facts(folder: RunFolder, splits: Splits) -> list[str]:
     """The facts that differ from data.json by more than rounding, as far as both have them."""
     plain = json.loads(json.dumps(described.as_plain(splits)))
-    recorded = run_record.read_object(folder, folder.data)
+    recorded = run_record.read_json(folder, folder.data)
     was, is_now = (dict(leaves(facts, opens_lists=True)) for facts in (recorded, plain))
 
     def is_other(path: tuple[str, ...], value: object) -> bool:

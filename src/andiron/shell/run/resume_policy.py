@@ -12,7 +12,7 @@ from andiron.options import Resume
 from andiron.plain import plain_values
 from andiron.shell.config import schema
 from andiron.shell.config.leaves import (
-    Differences, MISSING, Path, by_name, differences, leaves, nested,
+    Changes, Differences, MISSING, Path, differences, leaves, nested,
 )  # fmt: skip
 
 STATE_OPTIONS = ("amsgrad", "centered", "momentum")  # decide the content of an optimizer's state
@@ -69,7 +69,8 @@ def check(
     policy_by_path = {path: policy_of(path) for path in changes}
     for path in _decided(changes, policy_by_path):
         sides, policy = changes[path], policy_by_path[path]
-        option, (before, now) = ".".join(path), map(_displayed_value, sides)
+        option = ".".join(path)
+        before, now = ("nothing" if side is MISSING else side for side in sides)
         recorded = f"{option}={now}: the run was recorded with {before}"
         if policy == "never":
             problems.append(
@@ -113,21 +114,15 @@ def check_applied(changes: Mapping[str, Sequence[object]]) -> None:
         )
 
 
-def log_start(start: str, changes: Differences, batch: int) -> None:
-    """Logs where a run resumes or a fork starts, after `batch` batches, with which changes."""
+def log_start(start: str, changes: Changes, batch: int) -> None:
+    """Logs where a run resumes or a fork starts, after `batch` batches, with which changes.
+
+    Warns if they change the order of samples within the epoch.
+    """
     log.info("%s", start)
-    log_changes(changes)
-    warn_of_order(by_name(changes), batch)
-
-
-def log_changes(changes: Differences) -> None:
-    """Logs a line for each change."""
-    for path, sides in changes.items():
-        log.info("changed: %s: %s -> %s", ".".join(path), *map(_displayed_value, sides))
-
-
-def warn_of_order(changes: Mapping[str, object], batch: int) -> None:
-    """Warns if the order of samples changes within an epoch, after `batch` batches."""
+    for name, sides in changes.items():
+        before, now = ("nothing" if side is None else side for side in sides)
+        log.info("changed: %s: %s -> %s", name, before, now)
     names = [name for name in changes if name.partition(".")[0] == "seed"]
     if names and batch:
         log.warning(
@@ -135,10 +130,6 @@ def warn_of_order(changes: Mapping[str, object], batch: int) -> None:
             "twice or never; resume at the end of an epoch to see each once",
             ", ".join(names),
         )
-
-
-def _displayed_value(side: object) -> Any:
-    return "nothing" if side is MISSING else side
 
 
 def values_by_update(resumes: object) -> Mapping[str, Values]:

@@ -95,9 +95,8 @@ def settle(folder: RunFolder) -> None:
 
     Never call it while a process trains there.
     """
-    if is_aside(folder):
-        has_begun = run_record.holds_run(folder) and not status.is_untrained(folder)
-        (discard if has_begun else undo)(folder)
+    has_begun = run_record.holds_run(folder) and not status.is_untrained(folder)
+    (discard if has_begun else undo)(folder)
 
 
 def _places(folder: RunFolder) -> tuple[Path, Path]:

@@ -39,13 +39,9 @@ class Manifest:
 
     def write(self, folder: RunFolder, write: Write = files.write) -> None:
         """Replaces the manifest in the folder."""
-        plain: dict[str, Any] = {"run": self.run, "files": self.entries}
-        plain |= {} if self.written is None else {"written": self.written}
+        written = {} if self.written is None else {"written": self.written}
+        plain = {"run": self.run, "files": self.entries, **written}
         write(folder.manifest, files.as_indented_json(checksums.signed(plain)))
-
-    def record(self, entries: Entries) -> None:
-        """Replaces the checksums of these files."""
-        self.entries |= entries
 
 
 def begin(
@@ -126,13 +122,13 @@ def write(folder: RunFolder, contents: Mapping[Path, bytes]) -> None:
         _name_in(folder, path): checksums.entry_of(content) for path, content in contents.items()
     }
     old = {name: manifest.entries.get(name, []) for name in new}
-    manifest.record({name: [*old[name], entry] for name, entry in new.items()})
+    manifest.entries.update({name: [*old[name], entry] for name, entry in new.items()})
     manifest.write(folder)
     for path, content in contents.items():
         path.parent.mkdir(exist_ok=True)
         files.write(path, content)
     if any(old.values()):
-        manifest.record({name: [entry] for name, entry in new.items()})
+        manifest.entries.update({name: [entry] for name, entry in new.items()})
         manifest.write(folder)
 
 
@@ -144,14 +140,15 @@ def write_json(folder: RunFolder, contents: Mapping[Path, object]) -> None:
 def announce(folder: RunFolder, *paths: Path) -> None:
     """Lists files before they are written, so that they are the run's even after a kill."""
     manifest = _manifest_or_first(folder)
-    entries: Entries = {_name_in(folder, path): [] for path in paths}
-    replace(manifest, entries=entries | manifest.entries).write(folder)
+    for path in paths:
+        manifest.entries.setdefault(_name_in(folder, path), [])
+    manifest.write(folder)
 
 
 def add(folder: RunFolder, *paths: Path) -> None:
     """Records the checksums of files that are already written."""
     manifest = _manifest_or_first(folder)
-    manifest.record({_name_in(folder, path): [checksums.entry(path)] for path in paths})
+    manifest.entries.update({_name_in(folder, path): [checksums.entry(path)] for path in paths})
     manifest.write(folder)
 
 
@@ -182,24 +179,16 @@ def check(folder: RunFolder, *paths: Path) -> None:
             )
 
 
-def read_json(folder: RunFolder, path: Path) -> Any:
-    """The plain value in a recorded JSON file.
+def read_json(folder: RunFolder, path: Path) -> dict[str, Any]:
+    """The mapping in a recorded JSON file.
 
-    Raises: DataError if it is missing, changed or not JSON.
+    Raises: DataError if it is missing, changed or not a JSON object.
     """
     check(folder, path)
     try:
-        return files.read_json(path)
+        content = files.read_json(path)
     except (OSError, ValueError) as error:
         raise _damage_error(path, str(error)) from error
-
-
-def read_object(folder: RunFolder, path: Path) -> dict[str, Any]:
-    """The mapping in a recorded JSON file.
-
-    Raises: DataError as `read_json`, and for another value.
-    """
-    content = read_json(folder, path)
     if not isinstance(content, dict):
         raise errors.DataError(f"{path}: is not a JSON object; restore it from a copy")
     return content
@@ -228,12 +217,11 @@ def changed(folder: RunFolder) -> list[str]:
 def accept(folder: RunFolder) -> list[str]:
     """Records the current checksums of recorded files; returns the names of those that changed."""
     manifest, names = manifest_of(folder), changed(folder)
+    for name in names:
+        del manifest.entries[name]
+        if (path := folder.path / name).is_file():
+            manifest.entries[name] = [checksums.entry(path)]
     if names:
-        for name in names:
-            if (folder.path / name).is_file():
-                manifest.entries[name] = [checksums.entry(folder.path / name)]
-            else:
-                del manifest.entries[name]
         manifest.write(folder)
     return names
 

@@ -30,11 +30,11 @@ from andiron.shell.config.schema import Train
 from andiron.shell.config.signatures import signature
 from andiron.shell.config.trust import Trust, nodes
 from andiron.shell.run import lab_options, metadata, provenance, resume_policy, run_record
-from andiron.shell.run.code_origin import Gathering
 from andiron.shell.run.metadata import Files, Record, Show, Summary, Weights
 from andiron.shell.run.status import Report, write_errors_explained
 
 MODEL_VIEWS = "andiron_lab.views.model_views"  # layers, graph and embeddings of a model
+NONE: Files = {}
 log = logging.getLogger("andiron")
 
 
@@ -79,13 +79,13 @@ class Experiment:
         """Whether its updates and results are complete."""
         return self._is_whole and self.learner.is_over
 
-    def keep(self, plain: Mapping[str, object], code: Gathering | None, **of_resume: Any) -> None:
-        """Keeps what rank 0 records once the run is trained: its options `plain`, and a resume."""
+    def keep(self, config: Train, **others: Any) -> None:
+        """Keeps what rank 0 records once the run is trained, with the `others` of a `Record`."""
         built = self.components
         if built.world.rank == 0:
             self._record = Record(
-                plain, built.splits, built.device, self._groups, built.world.size, code,
-                built.started, **of_resume,
+                config.recorded(), built.splits, built.device, self._groups, built.world.size,
+                built.started, **others,
             )  # fmt: skip
 
     def run(self, report: Report | None = None) -> nn.Module:
@@ -170,27 +170,29 @@ def build(
     config: Train,
     run_dir: Path,
     *,
+    others: Files = NONE,
     interrupter: Interrupter | None = None,
     trusted: Trust | None = None,
     world: World | None = None,
 ) -> Experiment:
     """A new run in `run_dir`; with `trusted`, of a configuration read from another run's folder.
 
-    With `fork_from`, it begins with the state of another run.
+    `others` are files that are recorded with it. With `fork_from`, it begins with the state of
+    another run.
     In a `world` of several processes, all call it; rank 0 writes the record.
     Raises: ConfigError, DataError or DeviceError; RunFolderError without a run to fork.
     """
     folder, point = RunFolder(run_dir), None
-    world, code = _begin(config, world)
+    world = _begin(config, world)
     if forked := config.fork_from:
         own = trusted or Trust(tuple(config.trust))
-        forks = lab_options.forks("fork_point")
+        forks = lab_options.module("forks.fork_point", "fork_from")
         point = world.decided(lambda: forks.named(forked, own))
         built = point.build(config, own, world)
     else:
         built = components.build(config, trusted, world=world)
     with _assemble(config, folder, built, interrupter) as experiment:
-        experiment.keep(dataclasses.asdict(config), code)
+        experiment.keep(config, others=others)
         if point is not None:
             point.begin(experiment.learner, config, built)
     return experiment
@@ -200,8 +202,8 @@ def resume(
     config: Train,
     run_dir: Path,
     changes: Changes,
-    others: Files | None = None,
     *,
+    others: Files = NONE,
     is_whole: bool = False,
     interrupter: Interrupter | None = None,
     trusted: Trust | None = None,
@@ -216,7 +218,7 @@ def resume(
     Raises: ConfigError, DataError or DeviceError.
     """
     folder = RunFolder(run_dir)
-    world, code = _begin(config, world)
+    world = _begin(config, world)
     path, checkpoint = saved = world.decided(
         lambda: resume_point.newest(
             configured_store.store(config.checkpoint, folder.checkpoints, trusted),
@@ -235,23 +237,18 @@ def resume(
         if learner.is_over:
             resume_policy.check_applied(changes)
         learner.position.enter(built.train)
-        log.info("resuming from %s: %s", path, learner.position.within(built.train))
-        resume_policy.warn_of_order(changes, learner.position.batch)
-        updates = learner.updates
-        experiment.keep(
-            config.recorded(), code, others=others or {}, updates=updates, changes=changes
-        )
+        start = f"resuming from {path}: {learner.position.within(built.train)}"
+        resume_policy.log_start(start, changes, learner.position.batch)
+        experiment.keep(config, others=others, updates=learner.updates, changes=changes)
     return experiment
 
 
-def _begin(config: Train, world: World | None) -> tuple[World, Gathering | None]:
-    """The world, and the code, gathered meanwhile; None in the processes that record nothing."""
-    world = world or World(slices=config.slices)
-    code = None if world.rank else Gathering()
+def _begin(config: Train, world: World | None) -> World:
+    """The world, after a seed for the generators that are not Andiron's."""
     for *_, node in nodes(dataclasses.asdict(config)):
         signature(node["_target_"])  # imports code of the user's, which may draw: before the seed
     randomness.seed_others(config.seed)
-    return world, code
+    return world or World(slices=config.slices)
 
 
 @contextmanager

@@ -17,7 +17,6 @@ from typing import Any
 from andiron import errors
 from andiron.disk import append_only, guarded_folders
 from andiron.run_folder import RunFolder
-from andiron.shell.cli import command_line
 from andiron.shell.cli.signals import EXIT_USAGE, Signals, exit_code
 from andiron.shell.config import arguments as command_arguments
 from andiron.shell.config.schema import Train
@@ -50,7 +49,7 @@ def main(
 
 def lead(arguments: list[str], conf_dir: Path | None, signals: Signals, size: int) -> int:
     """Runs `train.py` as rank 0; sends the other ranks their work, or an exit code."""
-    from andiron.shell.training import resume_arguments, train_run  # imports Hydra
+    from andiron.shell.training import resume_arguments  # imports Hydra
 
     code = 1
     with ExitStack() as at_end:
@@ -60,9 +59,7 @@ def lead(arguments: list[str], conf_dir: Path | None, signals: Signals, size: in
             if options.multirun or "hydra.mode=MULTIRUN" in options.overrides:
                 reason = f"torchrun started {size} processes, and a sweep starts its own"
                 raise errors.ConfigError([f"sweep: {reason}; start it with python"])
-            train = train_run.Training(arguments, signals, share=leader.share)
-            run = resume_arguments.run
-            command_line.main(train, conf_dir, arguments, signals=signals, run=run)
+            resume_arguments.train(arguments, conf_dir, signals, leader.share)
             code = 0
         except (errors.AndironError, KeyboardInterrupt) as error:
             code = exit_code(error)
@@ -74,7 +71,7 @@ def lead(arguments: list[str], conf_dir: Path | None, signals: Signals, size: in
             raise
         finally:
             leader.dismiss(code)
-    return code
+    return 0
 
 
 class Leader:
@@ -146,10 +143,10 @@ def _train(world: Any, interrupter: Any) -> None:
     interrupter.begin(config.interrupted_exit_code)
     _log_to(RunFolder(run_dir).rank_log(world.rank))
     world.any(False)
-    method: Any = {"build": experiment.build, "resume": experiment.resume}[name]
     quiet = dataclasses.replace(config, writers={}, render=None, show_layers=False, profile=None)
     with exhausted.explained(config.demands), devices.deterministic(config.deterministic):
-        run = method(quiet, run_dir, *args, **options, interrupter=interrupter, world=world)
+        make = vars(experiment)[name]
+        run = make(quiet, run_dir, *args, **options, interrupter=interrupter, world=world)
         interrupter.hear()
         interrupter.mark_begun()
         run.run()

@@ -11,6 +11,8 @@ from omegaconf import DictConfig
 
 from andiron import errors
 from andiron.run_folder import RunFolder
+from andiron.shell.cli import command_line
+from andiron.shell.cli.signals import Signals
 from andiron.shell.config import (
     arguments as command_arguments,
     composition,
@@ -26,8 +28,17 @@ from andiron.shell.run import (
     changed_options, claim, lab_options, named_folder, run_record,
 )  # fmt: skip
 from andiron.shell.run.changed_options import key_of, without
+from andiron.shell.training.train_run import Share, Training
 
 FOLDER_OPTIONS = ("hydra.run.dir=", "hydra.sweep.dir=")
+
+
+def train(
+    arguments: list[str], conf_dir: Path | None, signals: Signals, share: Share | None = None
+) -> None:
+    """Trains the run of a command line, or each run of a sweep; raises as `run`."""
+    task = Training(arguments, signals, share=share)
+    command_line.main(task, conf_dir, arguments, signals=signals, run=run)
 
 
 def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
@@ -49,7 +60,8 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
     if is_named and not flags.prints_only(arguments):
         _resume(task, conf_dir, arguments, values)
     elif values.get("fork_from") is not None:
-        lab_options.forks("fork_command").run(task, conf_dir, arguments, values)
+        command = lab_options.module("forks.fork_command", "fork_from")
+        command.run(task, conf_dir, arguments, values)
     else:
         composition.run(task, conf_dir, arguments, check=checked_start)
 

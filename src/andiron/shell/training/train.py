@@ -30,12 +30,9 @@ def run(conf_dir: Path | None = None, *, until_exit: bool = False) -> int:
         if flags and flags <= SWEEPS and hasattr(os, "fork"):
             if job_process := wings.optional("sweep.job_process"):
                 job_process.start_early(arguments)
-        from andiron.shell.cli import command_line  # both import Hydra
-        from andiron.shell.training import resume_arguments, train_run
+        from andiron.shell.training import resume_arguments  # imports Hydra
 
-        train = train_run.Training(arguments, signals)
-        run = resume_arguments.run
-        command_line.main(train, conf_dir, arguments, signals=signals, run=run)
+        resume_arguments.train(arguments, conf_dir, signals)
     return 0
 
 

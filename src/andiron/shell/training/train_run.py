@@ -28,7 +28,6 @@ from andiron.shell.run import (
 # wraps a function that builds a run, so that all processes call it
 Share = Callable[[Callable[..., Any], Train], Callable[..., Any]]
 HydraRecord = Mapping[str, str]  # Hydra's own account of the composition, by file name
-Record = Mapping[Path, bytes]  # of the configuration: config.json and Hydra's account, by file
 
 
 def train(
@@ -46,15 +45,14 @@ def train(
     ConfigError for `overwrite` beside `resume`.
     """
     folder = RunFolder(run_dir)
-    trained = _TrainedRun(config, folder, interrupter or Interrupter(), trusted, share)
+    others = {folder.hydra / name: text.encode() for name, text in hydra_record.items()}
+    trained = _TrainedRun(config, folder, interrupter or Interrupter(), others, trusted, share)
     if config.resume is not None and config.overwrite:
         why = f"would remove the run that resume={config.resume} resumes; leave one of them out"
         raise errors.ConfigError([f"overwrite=true: {why}"])
     try:
         trained.interrupter.begin(config.interrupted_exit_code)
-        record = {folder.config: files.as_indented_json(config.recorded())}
-        record |= {folder.hydra / name: text.encode() for name, text in hydra_record.items()}
-        (trained.resume if _is_resumed(config, folder) else trained.start)(record)
+        (trained.resume if _is_resumed(config, folder) else trained.start)()
     except errors.Interrupted as error:
         error.add(_outcome(config, folder), config.interrupted_exit_code)
         raise
@@ -62,30 +60,26 @@ def train(
 
 @dataclasses.dataclass(frozen=True)
 class _TrainedRun:
-    """A run that this command trains in its folder."""
+    """A run that this command trains in its folder; `others` are recorded with it."""
 
     config: Train
     folder: RunFolder
     interrupter: Interrupter
+    others: Mapping[Path, bytes]
     trusted: Trust | None
     share: Share | None
 
-    def start(self, record: Record) -> None:
+    def start(self) -> None:
         """Claims the folder for a new run, and trains it."""
-        config, folder, interrupter = self.config, self.folder, self.interrupter
+        config, folder = self.config, self.folder
         with ExitStack() as at_end, exhausted.explained(config.demands):
-            with interrupter.held_back():
+            with self.interrupter.held_back():
                 report = at_end.enter_context(claim.claimed(folder, overwrite=config.overwrite))
-                with status.write_errors_explained(folder):
-                    run_record.write(folder, record)
-            build = self._imported("build", at_end)
-            built = build(config, folder.path, interrupter=interrupter, trusted=self.trusted)
-            interrupter.hear()
-            built.run(report)
+            self._made("build", at_end, trusted=self.trusted).run(report)
 
-    def resume(self, record: Record) -> None:
+    def resume(self) -> None:
         """Continues the run in the folder, unless it is done and the changes add nothing."""
-        config, folder, interrupter = self.config, self.folder, self.interrupter
+        config, folder = self.config, self.folder
         trusted, plain = self.trusted or Trust(tuple(config.trust)), dataclasses.asdict(config)
         recorded = run_record.config(folder, trusted.with_config(plain))
         changes = resume_policy.changes(dataclasses.asdict(recorded), plain)
@@ -99,20 +93,15 @@ class _TrainedRun:
         trust = None if config.resume == "auto" else own
         explained = exhausted.explained(config.demands)
         with claim.resumed(folder) as report, explained, ExitStack() as at_end:
-            resumed = self._imported("resume", at_end)(
-                config, folder.path, leaves.by_name(changes), record,
-                interrupter=interrupter, is_whole=is_whole, trusted=trust,
-            )  # fmt: skip
-            interrupter.hear()
-            interrupter.mark_begun()
+            named = leaves.by_name(changes)
+            resumed = self._made("resume", at_end, named, is_whole=is_whole, trusted=trust)
+            self.interrupter.mark_begun()
             if resumed.is_done:
                 finished_run.log_end(folder, recorded)
-            else:
-                resume_policy.log_changes(changes)
             resumed.run(report)
 
-    def _imported(self, name: str, at_end: ExitStack) -> Callable[..., Any]:
-        """A function of `experiment`, shared or not; imports torch, which takes a second or two.
+    def _made(self, name: str, at_end: ExitStack, *changes: Any, **options: Any) -> Any:
+        """The run by a function of `experiment`; imports torch, which takes a second or two.
 
         Until `at_end` torch has the settings of the configuration, and errors after a signal are
         Interrupted.
@@ -131,8 +120,13 @@ class _TrainedRun:
                 gc.freeze()  # nor does a later collection look through them
             gc.enable()
         at_end.enter_context(devices.deterministic(self.config.deterministic))
-        function: Callable[..., Any] = vars(experiment)[name]
-        return function if self.share is None else self.share(function, self.config)
+        make: Callable[..., Any] = vars(experiment)[name]
+        if self.share is not None:
+            make = self.share(make, self.config)
+        parts = self.config, self.folder.path, *changes
+        made = make(*parts, others=self.others, interrupter=self.interrupter, **options)
+        self.interrupter.hear()
+        return made
 
 
 def _is_resumed(config: Train, folder: RunFolder) -> bool:

@@ -172,7 +172,7 @@ class RunReader:
     def _checked_object(self, path: Path) -> Plain:
         if not os.path.lexists(path):
             return {}
-        return run_record.read_object(self.folder, path)
+        return run_record.read_json(self.folder, path)
 
     @cached_property
     def _status(self) -> Plain:

@@ -105,7 +105,7 @@ def _recorded_config(folder: RunFolder, trusted: Trust) -> tuple[Train, Unrecord
     For a run started from Python, also its components that cannot be made again.
     """
     plain = run_record.read_json(folder, folder.config)
-    if isinstance(plain, dict) and FROM_PYTHON in plain:
+    if FROM_PYTHON in plain:
         return from_python.parsed(folder.config, plain, trusted)
     return run_record.config(folder, dataclasses.replace(trusted, builds_writers=False)), None
 
@@ -118,7 +118,7 @@ def _described_data(folder: RunFolder, config: Train) -> Described:
         raise errors.RunFolderError(
             f"{folder.path}: the run failed before it trained ({reason[:500]}); name another run"
         )
-    plain = run_record.read_object(folder, folder.data)
+    plain = run_record.read_json(folder, folder.data)
     name = str(config.data.get("_target_", "data")).rpartition(".")[2]
     recorded = recorded_data.from_plain(f"{folder.data}", plain)
     if recorded is not None:
