@@ -41,8 +41,8 @@ log = logging.getLogger("andiron")
 class Experiment:
     """A run that is built, in a folder that its command has claimed; `run` trains it.
 
-    It hosts its learner: rank 0 records the run, and writes the results. A run that `is_whole` has
-    all its results.
+    It hosts its learner: rank 0 records the run, with the further facts `of_record`, and writes the
+    results. A run that `is_whole` has all its results.
     """
 
     is_recorded = True
@@ -56,6 +56,7 @@ class Experiment:
         interrupter: Interrupter | None,
         *,
         is_whole: bool = False,
+        **of_record: Any,
     ):
         self.folder, self.components = folder, built
         own = None if config.debug else config.checkpoint  # a run of debug=true has no mirror
@@ -70,23 +71,17 @@ class Experiment:
         # a forward pass of parts needs every process
         self._views: Any = None if built.world.sharding else wings.optional(MODEL_VIEWS)
         self._report = Report()
-        self._record: Record | None = None
         rates = self.learner.rates  # of the first update
-        self._groups = group_table.param_groups(built.optimizer.groups, rates, built.schedule)
+        groups = group_table.param_groups(built.optimizer.groups, rates, built.schedule)
+        self._record = None if built.world.rank else Record(
+            config.recorded(), built.splits, built.device, groups, built.world.size, built.started,
+            **of_record,
+        )  # fmt: skip
 
     @property
     def is_done(self) -> bool:
         """Whether its updates and results are complete."""
         return self._is_whole and self.learner.is_over
-
-    def keep(self, config: Train, **others: Any) -> None:
-        """Keeps what rank 0 records once the run is trained, with the `others` of a `Record`."""
-        built = self.components
-        if built.world.rank == 0:
-            self._record = Record(
-                config.recorded(), built.splits, built.device, self._groups, built.world.size,
-                built.started, **others,
-            )  # fmt: skip
 
     def run(self, report: Report | None = None) -> nn.Module:
         """The trained model; the summary and all weights are written to the folder.
@@ -191,8 +186,7 @@ def build(
         built = point.build(config, own, world)
     else:
         built = components.build(config, trusted, world=world)
-    with _assemble(config, folder, built, interrupter) as experiment:
-        experiment.keep(config, others=others)
+    with _assemble(config, folder, built, interrupter, others=others) as experiment:
         if point is not None:
             point.begin(experiment.learner, config, built)
     return experiment
@@ -229,7 +223,9 @@ def resume(
     built = components.build(dataclasses.replace(config, start_from=None), trusted, limit, world)
     world.decided(lambda: provenance.check_data(folder, built.splits, changes))
     resume_point.check(config, built, checkpoint, changes)
-    with _assemble(config, folder, built, interrupter, is_whole=is_whole) as experiment:
+    resumed = {"updates": checkpoint.state["updates"], "changes": changes, "others": others}
+    assembled = _assemble(config, folder, built, interrupter, is_whole=is_whole, **resumed)
+    with assembled as experiment:
         learner = experiment.learner
         resume_point.resume(learner, config, saved, changes)
         if experiment.is_done:
@@ -239,7 +235,6 @@ def resume(
         learner.position.enter(built.train)
         start = f"resuming from {path}: {learner.position.within(built.train)}"
         resume_policy.log_start(start, changes, learner.position.batch)
-        experiment.keep(config, others=others, updates=learner.updates, changes=changes)
     return experiment
 
 
@@ -257,7 +252,7 @@ def _assemble(
     folder: RunFolder,
     built: Components,
     interrupter: Interrupter | None,
-    **options: bool,
+    **options: Any,
 ) -> Iterator[Experiment]:
     """The experiment of built components; its files are closed if the body raises."""
     with write_errors_explained(folder), ExitStack() as on_failure:
