@@ -35,8 +35,10 @@ def run_folder_of(path: str | Path) -> RunFolder:
         return folder
     is_there = os.path.isdir(folder.path)
     why = f"there is no {folder.config.name} in it" if is_there else "there is no such folder"
-    runs = [run.path for run in (run_folders([folder.path]) if is_there else ())]
-    one = f"one of its {len(runs)} runs, such as {runs[0]}" if runs else "a run's folder, or latest"
+    runs = run_folders([folder.path]) if is_there else []
+    one = "a run's folder, or latest"
+    if runs:
+        one = f"one of its {len(runs)} runs, such as {runs[0].path}"
     raise errors.RunFolderError(f"{path}: holds no run: {why}; name {one}")
 
 
@@ -64,14 +66,13 @@ def newest(option: str = "resume=") -> Path:
     """
     inside = [path for place in filter(Path.is_dir, OF_TRAINING) for path in _inner(place)]
     folders = run_folders(path for path in inside if path != OF_DEBUG)
-    paths = [Path.cwd() / path for path in (*(run.path for run in folders), *elsewhere())]
+    folders += map(RunFolder, elsewhere())
     # a status that a full disk cut off has no start time: that run counts as the oldest
-    paths.sort(key=lambda path: str(status.read(RunFolder(path)).get("started", "")), reverse=True)
-    for path in paths:
-        folder = RunFolder(path)
+    folders.sort(key=lambda folder: str(status.read(folder).get("started", "")), reverse=True)
+    for folder in folders:
         is_trained = not status.is_untrained(folder) or is_held(folder.log)
         if folder.config.is_file() and is_trained:
-            return path
+            return Path.cwd() / folder.path
     places = f"{' or '.join(map(str, OF_TRAINING))}, or within {LEVELS} folders below here"
     raise errors.RunFolderError(
         f"{option}latest: no run in {places}; name its folder: {option}<run folder>"
