@@ -64,8 +64,8 @@ class _Components:
     """The nodes of components that can be made again, and the descriptions of the others."""
 
     def __init__(self) -> None:
-        self.nodes: dict[leaves.Path, Any] = {}
-        self.missing: dict[str, Any] = {}
+        self.nodes: dict[leaves.Path, object] = {}
+        self.missing: dict[str, dict[str, str]] = {}
 
     def add(self, option: str, value: object, leave_out: Collection[str] = ()) -> None:
         """Records the component, without its arguments `leave_out`."""
@@ -125,7 +125,7 @@ def config_of(built: Built, train: object) -> dict[str, Any]:
 def _add_others(components: _Components, chosen: Choices, train: object) -> None:
     """Adds metrics, averages, rules, transformations, the checkpoint strategy and the data."""
     metrics = (*chosen.train_metrics, *chosen.valid_metrics)
-    named: dict[str, Mapping[str, Any]] = {
+    named: dict[str, Mapping[str, object]] = {
         "metrics": {metric.name: metric for metric in metrics},
         "averages": chosen.averages,
         "early_stopping": chosen.early_stopping,
@@ -160,7 +160,7 @@ def _groups(built: Built) -> dict[str, Any]:
     return group_table.param_groups(built.groups, rates, built.schedule)
 
 
-def _loader_options(train: object) -> dict[str, Any]:
+def _loader_options(train: object) -> dict[str, object]:
     """The options by which a loader chooses samples, under the names of a configuration's."""
     facts = dict(getattr(train, "recorded", {}))
     nodes = []
@@ -177,7 +177,7 @@ def _rate(schedule: Schedule) -> float | None:
     return None if stateful(schedule) else schedule(0)
 
 
-def _rates(built: Built) -> dict[str, Any]:
+def _rates(built: Built) -> dict[str, object]:
     """The first rate and the schedule of each group."""
     keys = ["schedule"] if stateful(built.schedule) else ["lr", "schedule"]
     return {name: {key: group[key] for key in keys} for name, group in _groups(built).items()}
@@ -188,7 +188,7 @@ def _group_rate(group: Group, whole: Schedule) -> float | None:
     return None if rate is None or group.optimizer is None else rate * group.lr_scale
 
 
-def _as_configured(strategy: Strategy) -> Any:
+def _as_configured(strategy: Strategy) -> object:
     """The call that configures such a strategy, which other commands read; or the strategy."""
     match rules_of(strategy):
         case [KeepLast(last)]:
@@ -199,7 +199,7 @@ def _as_configured(strategy: Strategy) -> Any:
     return strategy
 
 
-def _optimizer_node(group: Group) -> dict[str, Any]:
+def _optimizer_node(group: Group) -> dict[str, object]:
     """The class and the options of a group's optimizer; {} if it is frozen."""
     if group.optimizer is None:
         return {}

@@ -57,9 +57,9 @@ class Record:
     plain: Mapping[str, Any]
     splits: Splits | Described
     device: torch.device
-    groups: dict[str, Any]
+    groups: Mapping[str, object]
     processes: int
-    started: Mapping[str, Any] = field(default_factory=dict)  # the weights of `start_from`
+    started: Mapping[str, object] = field(default_factory=dict)  # the weights of `start_from`
     others: Files = field(default_factory=dict)
     updates: int | None = None
     changes: Changes = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Record:
     def origin(self) -> Gathered:
         """The content of provenance.json as of now, and patches by file name."""
         splits = self.splits
-        data: dict[str, Any] = {"name": splits.name, "sha256": None}
+        data: dict[str, object] = {"name": splits.name, "sha256": None}
         if isinstance(splits, Splits):
             data |= {"sha256": splits.fingerprint, "sizes": provenance.sizes(splits)}
             if splits.more_fingerprints:

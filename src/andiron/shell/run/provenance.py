@@ -31,7 +31,7 @@ INSTALLED = re.compile(r"(.+?)-([^-]+)(-py[\d.]+)?\.(dist|egg)-info")
 
 
 def surroundings(
-    seed: int, data: dict[str, Any], device: torch.device, processes: int = 1
+    seed: int, data: Mapping[str, object], device: torch.device, processes: int = 1
 ) -> dict[str, Any]:
     """The content of provenance.json without the code."""
     return {
@@ -152,13 +152,13 @@ def sizes(splits: Splits) -> dict[str, int]:
     return {part: len(dataset) for part, dataset in splits.by_name.items()}
 
 
-def _compared_parts(origin: Mapping[str, object]) -> dict[str, Any]:
+def _compared_parts(origin: Mapping[str, object]) -> dict[str, object]:
     code = {name: _without_places(origin[name]) for name in CODE if name in origin}
     compared = {name: origin.get(name) for name in COMPARED}
     return code | compared | {"processes": origin.get("processes", 1)}
 
 
-def _without_places(code: object) -> Any:
+def _without_places(code: object) -> object:
     if isinstance(code, list):  # untracked files
         return dict.fromkeys(code, "there")
     if not isinstance(code, dict):
@@ -166,7 +166,7 @@ def _without_places(code: object) -> Any:
     return {name: _without_places(value) for name, value in code.items() if name not in PLACES}
 
 
-def _is_well_formed(origin: dict[str, Any]) -> bool:
+def _is_well_formed(origin: Mapping[str, object]) -> bool:
     """Whether the parts that are read have the right types."""
     match origin:
         case {"data": {"sha256": _}, "resumes": [*resumes]}:
@@ -187,7 +187,7 @@ def _is_plain(value: object, levels: int) -> bool:
     return all(isinstance(item, str) for item in items)
 
 
-def _hardware(device: torch.device) -> dict[str, Any]:
+def _hardware(device: torch.device) -> dict[str, object]:
     is_gpu = device.type == "cuda"
     name = torch.cuda.get_device_name(device) if is_gpu else platform.machine()
     return {

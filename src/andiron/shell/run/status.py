@@ -98,7 +98,7 @@ class Report:
         """After the training; `note` is why it ended before its length was reached."""
         self.note = note
 
-    def write(self, folder: RunFolder, **ended: Any) -> None:
+    def write(self, folder: RunFolder, **ended: object) -> None:
         """Writes status.json: the run is running, or `ended`."""
         running = {"status": State.RUNNING, "reason": None, "pid": os.getpid()}
         marked = {UNTRAINED: True} if self.is_untrained else {}
@@ -127,7 +127,7 @@ def reported(folder: RunFolder, report: Report) -> Iterator[None]:
     report.write(folder, status=State.DONE, reason=report.note, ended=now())
 
 
-def write(folder: RunFolder, content: dict[str, Any]) -> None:
+def write(folder: RunFolder, content: Mapping[str, object]) -> None:
     """Replaces status.json; if the disk is full, that is logged and the run's own error stays."""
     try:
         files.write_json(folder.status, content)

@@ -16,6 +16,7 @@ from typing import Any
 
 from andiron import errors
 from andiron.disk import append_only, guarded_folders
+from andiron.interrupter import Interrupter
 from andiron.run_folder import RunFolder
 from andiron.shell.cli.signals import EXIT_USAGE, Signals, exit_code
 from andiron.shell.config import arguments as command_arguments
@@ -77,7 +78,7 @@ def lead(arguments: list[str], conf_dir: Path | None, signals: Signals, size: in
 class Leader:
     """Shares a run of rank 0 with the other processes; `at_end` leaves the group that it joins."""
 
-    def __init__(self, size: int, interrupter: Any, at_end: ExitStack):
+    def __init__(self, size: int, interrupter: Interrupter, at_end: ExitStack):
         self._size, self._interrupter, self._at_end = size, interrupter, at_end
         self._world: Any = None  # once rank 0 has joined it
 
@@ -113,7 +114,7 @@ def follow(signals: Signals, rank: int, size: int) -> int:
     from andiron.shell.training.joining import joined
 
     store = store_of_start(rank, size)
-    interrupter: Any = signals.interrupter
+    interrupter = signals.interrupter
     try:
         while not store.check([START]):  # `wait` would block signals
             time.sleep(SECONDS_BETWEEN_LOOKS)
@@ -134,7 +135,7 @@ def follow(signals: Signals, rank: int, size: int) -> int:
     return 0
 
 
-def _train(world: Any, interrupter: Any) -> None:
+def _train(world: Any, interrupter: Interrupter) -> None:
     """Builds or resumes the run that rank 0 names, and trains it."""
     from andiron.shell.assembly import devices
     from andiron.shell.training import experiment
