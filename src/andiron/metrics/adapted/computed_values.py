@@ -34,10 +34,8 @@ def value_of(name: str, metric: Any, result: object) -> Result:
             return {str(label): _picture(metric.plot, value) for label, value in enumerate(result)}
         return _picture(metric.plot, result)
     numbers = dict(_numbers(name, "", result))
-    if [*numbers] == [""]:
-        number = numbers[""]
-        return None if math.isnan(number) else number
-    return {place: number for place, number in numbers.items() if not math.isnan(number)}
+    known = {place: number for place, number in numbers.items() if not math.isnan(number)}
+    return known.get("") if [*numbers] == [""] else known
 
 
 def _numbers(name: str, place: str, result: Any) -> Iterator[tuple[str, float]]:

@@ -64,9 +64,9 @@ def parts_of(states: Sequence[State]) -> Iterator[Tensor]:
         if not state.is_list:
             yield value[None]
             continue
-        if not all(isinstance(entry, Tensor) for entry in value):
-            result = next(type(entry).__name__ for entry in value if not isinstance(entry, Tensor))
-            raise TypeError(f"its state {state.name} has a {result}; a checkpoint saves tensors")
+        others = [type(entry).__name__ for entry in value if not isinstance(entry, Tensor)]
+        if others:
+            raise TypeError(f"its state {state.name} has a {others[0]}; a checkpoint saves tensors")
         # an empty one, joined with any other, takes its dtype
         empty = torch.empty(0, dtype=torch.bool)
         yield torch.cat([entry.flatten() for entry in value]) if value else empty
@@ -100,8 +100,7 @@ def _reduced(state: State, rows: Tensor) -> Tensor:
 
 def _shapes(values: Sequence[Tensor]) -> Int[Tensor, "values 8"]:
     """The number of dimensions of each tensor, its sizes, and zeros."""
-    unused = ([0] * (MOST_DIMENSIONS - value.ndim) for value in values)
-    rows = [[value.ndim, *value.shape, *zeros] for value, zeros in zip(values, unused, strict=True)]
+    rows = [[value.ndim, *value.shape, *[0] * (MOST_DIMENSIONS - value.ndim)] for value in values]
     return torch.tensor(rows, dtype=torch.long).reshape(-1, 1 + MOST_DIMENSIONS)
 
 
