@@ -296,19 +296,6 @@ def test_what_is_no_table_of_numbers_is_reported_by_its_place(file, content, sai
     assert refused(file(content), kind="regression") == said
 
 
-def test_a_non_finite_regression_target_is_named_by_its_place(file):
-    assert refused(file(with_line(9, "1,2,dear")), kind="regression").startswith(
-        "table.csv, line 9, column 'price': 'dear' is not a finite number"
-    )
-
-
-def test_what_is_not_utf_8_is_reported(file):
-    result = refused(file(HOUSES.encode().replace(b"rooms", b"r\xf6oms")))
-    assert result.startswith(
-        "table.csv, line 1: is not UTF-8 (byte 0xf6); set data.encoding, such as cp1252, "
-    )
-
-
 def test_classes_of_single_rows_are_named_at_once_and_train(file, caplog):
     rare = "".join(f"{name},1,2\n" for name in ("tulip", "fern"))
     splits = load(file(FLOWERS + rare), "kind")
