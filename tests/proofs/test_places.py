@@ -5,8 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from proofs import place_table, places
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
 ROOT = Path(__file__).resolve().parents[2]
 STEP = 13  # of 826 pairs, which take four minutes; every kind and every command is among them
 

@@ -163,9 +163,7 @@ def test_names_that_are_no_texts_are_refused_before_the_first_save(tmp_path, lis
 
 def test_another_checkpoint_than_the_written_one_is_not_taken_for_it(tmp_path, caplog):
     store = MemoryStore(tmp_path)
-    saver = FileCheckpointer(store, KeepLast(3))
-    save(saver, 10)
-    assert saver.wait()
+    saver = saved(store, KeepLast(3), 10)
     fetch = store.fetch
     store.fetch = lambda name: fetch("step-10")
     save(saver, 20)

@@ -418,12 +418,14 @@ def test_json_data_that_its_dtype_has_not_are_reported(name, tmp_path):
     assert why in refusal(serialization.load, tmp_path / "a.json")
 
 
+TWICE = b'{"values": {}, ' + json.dumps(GOOD).encode()[1:]
 HARDLY = {
-    "json": [b'{"a": NaN}', b'{"a": 1, "a": 2}', b"[" * 100_000, b"1" * 5000, b'"\\ud800"', b""],
+    "json": [b'{"a": NaN}', TWICE, b"[" * 100_000, b"1" * 5000, b'"\\ud800"', b""],
     "msgpack": [  # refused before it allocates what it claims
         msgpack.packb(msgpack.ExtType(5, b"x")), msgpack.packb(msgpack.Timestamp(0)),
         b"\x91" * 5000, b"\xdf\xff\xff\xff\xff", b"\xc6\xff\xff\xff\xff", b"\x81\xa1a\x01\x02",
-        b"\x82\xa1a\x01\xa1a\x01", b"\x81\x01\x01", b"\xa1\xff", b"",
+        b"\x85" + msgpack.packb(GOOD)[1:] + msgpack.packb("values") + b"\x80", b"\x81\x01\x01",
+        b"\xa1\xff", b"",
     ],
 }  # fmt: skip
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from checkpoints_made import big, checkpoint, equal, names, save
+from checkpoints_made import big, checkpoint, equal, names, save, saved
 from small_disks import mounted
 
 from andiron.checkpoint import FileCheckpointer, KeepLast, checkpointer, load, newest_whole
@@ -82,9 +82,7 @@ def test_a_run_that_ends_on_a_full_disk_says_what_is_lost(small_disk, caplog):
 
 
 def test_a_disk_that_only_reads_is_reported_and_what_is_there_stays(small_disk, caplog):
-    saver = FileCheckpointer(small_disk, KeepLast(1))
-    save(saver, 10)
-    assert saver.wait()
+    saver = saved(small_disk, KeepLast(1), 10)
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     save(saver, 20)
     assert not saver.wait()
@@ -98,9 +96,7 @@ def test_a_disk_that_only_reads_is_reported_and_what_is_there_stays(small_disk, 
 
 
 def test_a_vanished_folder_is_made_again(tmp_path, caplog):
-    saver = FileCheckpointer(tmp_path / "run" / "checkpoints", KeepLast(2))
-    save(saver, 10)
-    assert saver.wait()
+    saver = saved(tmp_path / "run" / "checkpoints", KeepLast(2), 10)
     shutil.rmtree(tmp_path / "run")
     save(saver, 20)
     assert saver.close()
@@ -127,9 +123,7 @@ def test_a_file_where_the_folder_should_be_is_reported_until_it_is_gone(tmp_path
 
 
 def test_a_foreign_folder_with_a_checkpoints_name_is_never_touched(tmp_path, caplog):
-    saver = FileCheckpointer(tmp_path, KeepLast(1))
-    save(saver, 0)
-    assert saver.wait()
+    saver = saved(tmp_path, KeepLast(1), 0)
     (tmp_path / "step-10").mkdir()
     (tmp_path / "step-10" / "precious").write_text("not a run's")
     save(saver, 10)
@@ -213,9 +207,7 @@ def test_whichever_sync_fails_no_folder_is_left_and_the_next_is_whole(
 def test_what_reads_back_otherwise_is_set_aside_before_anything_older_goes(
     tmp_path, monkeypatch, caplog
 ):
-    saver = FileCheckpointer(tmp_path, KeepLast(1))
-    save(saver, 10)
-    assert saver.wait()
+    saver = saved(tmp_path, KeepLast(1), 10)
     write_folder = files.write_folder
 
     def badly(path, contents):

@@ -13,12 +13,6 @@ from andiron.shell.run import claim, run_files, run_record, status
 CHANGES = ("link", "mkdir", "open", "rename", "replace", "rmdir", "unlink", "write")
 
 
-@pytest.fixture(autouse=True)
-def _without_syncing(monkeypatch):
-    """Hundreds of runs are made: the result of a kill does not depend on the disk."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
-
-
 class Killed(BaseException):
     """Stands for SIGKILL: nothing is changed after it, even if it is caught."""
 
