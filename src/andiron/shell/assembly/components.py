@@ -113,8 +113,9 @@ def _check_same(splits: Splits, world: World) -> None:
 
 def unwritten() -> AbstractContextManager[None]:
     """A context in which components are built without downloads or cached files."""
-    why = "a run folder's config.json must not create files elsewhere"
-    return guarded_folders.writing_refused(why)
+    return guarded_folders.writing_refused(
+        "a run folder's config.json must not create files elsewhere"
+    )
 
 
 def _built(
@@ -214,10 +215,10 @@ def _loader(
     if name != "train":
         batch_size = max(config.batch_size, splits.evaluation_batch_size)
         return builder.batch_size(batch_size).build(dataset)
-    takes = "a function of a raw batch and its draws, which gives the batch"
     augmentations = targets.build_each(
-        "augmentation", config.augmentation, Callable, takes, **splits.offered
-    )
+        "augmentation", config.augmentation, Callable,
+        "a function of a raw batch and its draws, which gives the batch", **splits.offered
+    )  # fmt: skip
     if "target_shape" in splits.facts:  # masks move with their pictures
         for name, node in (config.augmentation or {}).items():
             if node["_target_"] != BOTH["_target_"]:
@@ -245,11 +246,13 @@ def log_data(config: Train, built: Components) -> None:
     if len(groups) > 1:
         log.info("parameter groups: %s", "; ".join(map(group_table.summary, groups.values())))
     if config.lr not in dict(leaves(config.scheduler, opens_lists=True)).values():
-        line = "lr=%g is used by no part of scheduler, which has rates of its own: %s"
-        log.warning(line, config.lr, built.schedule)
+        log.warning("lr=%g is used by no part of scheduler, which has rates of its own: %s",
+                    config.lr, built.schedule)
     if config.grads_accumulation > len(built.train):
-        line = "grads_accumulation=%d: an update takes the batches of one epoch at most, here %d"
-        log.warning(line, config.grads_accumulation, len(built.train))
+        log.warning(
+            "grads_accumulation=%d: an update takes the batches of one epoch at most, here %d",
+            config.grads_accumulation, len(built.train)
+        )
     if splits.validates_on_test:
         log.warning(
             "data.valid=test: validation runs on the test set, so no number here comes from "
@@ -266,5 +269,5 @@ def _log_classes(splits: Splits) -> None:
             shown = [f"{name} {count}" for name, count in named]
             log.info("%d classes: %s", len(counts), readable.joined(shown, MOST_CLASSES))
         if absent := [name for name, count in named if not count]:
-            line = "%s has no sample of %d classes: %s"
-            log.warning(line, part, len(absent), readable.joined(absent, MOST_CLASSES))
+            log.warning("%s has no sample of %d classes: %s",
+                        part, len(absent), readable.joined(absent, MOST_CLASSES))

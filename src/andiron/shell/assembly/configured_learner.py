@@ -69,17 +69,18 @@ def learner(
 def _renderer(config: Train, run_dir: Path) -> Renderer | None:
     if not config.render or answers.are_asked():
         return None
-    takes = "an object with start, epoch_ended, stop and show"
-    return targets.build_instance("render", config.render, Renderer, takes, run_dir=run_dir)
+    return targets.build_instance(
+        "render", config.render, Renderer, "an object with start, epoch_ended, stop and show",
+        run_dir=run_dir,
+    )  # fmt: skip
 
 
 def measured(nodes: Nodes, offered: Named) -> Plain:
     """The configured metrics by name; `offered` are facts of the data."""
-    takes = (
-        "an object with name, higher_is_better and a call with the item; "
-        "andiron.metrics.Mean and Torchmetrics wrap other functions"
-    )
-    return targets.build_each("metrics", nodes, Metric, takes, **offered)
+    return targets.build_each(
+        "metrics", nodes, Metric, "an object with name, higher_is_better and a call with the item; "
+        "andiron.metrics.Mean and Torchmetrics wrap other functions", **offered
+    )  # fmt: skip
 
 
 def _check_samples(metrics: Sequence[object], dataset: Dataset) -> None:
@@ -111,8 +112,9 @@ def writer(name: str, node: Node, folder: RunFolder) -> Writer:
     Raises: ConfigError if the node gives no writer.
     """
     places = {"run_dir": folder.path, "path": folder.metrics, "folder": folder.tensorboard}
-    takes = "an object with write(point) and close()"
-    instance: Writer = targets.build_instance(f"writers.{name}", node, Writer, takes, **places)
+    instance: Writer = targets.build_instance(
+        f"writers.{name}", node, Writer, "an object with write(point) and close()", **places
+    )
     return instance
 
 
@@ -129,8 +131,9 @@ def _check_objectives(
             names = [f"{part}/{name}" for part in measured
                      for name in directions_of(measured[part])]  # fmt: skip
             hint = errors.nearest(objective, names)
-            why = f"objective={objective}: not measured{hint}; available: {', '.join(names)}"
-            raise errors.ConfigError(why)
+            raise errors.ConfigError(
+                f"objective={objective}: not measured{hint}; available: {', '.join(names)}"
+            )
 
 
 def _stopping_rules(
@@ -149,25 +152,30 @@ def _stopping_rules(
 
 def _observers(config: Train, **offered: object) -> dict[str, Observer]:
     """The configured observers, whose constructors may take `model`, the task, and `run_dir`."""
-    takes = "an object with after_update(learner, step) or after_validation(learner, step)"
-    return targets.build_each("observers", config.observers, Observer, takes, **offered)
+    return targets.build_each(
+        "observers", config.observers, Observer,
+        "an object with after_update(learner, step) or after_validation(learner, step)", **offered
+    )  # fmt: skip
 
 
 def _averages(config: Train, built: Components) -> dict[str, averaging.Rule]:
     nodes = targets.in_updates(config.averages or {}, built.updates_per_epoch)
     if unfit := [name for name in nodes if not contents.is_own(contents.AVERAGE.format(name))]:
-        why = "is part of a file name and cannot contain a slash"
-        raise errors.ConfigError(f"averages.{name}: {why}; rename it" for name in unfit)
-    takes = "an object with weight(updates, count)"
-    rules = targets.build_each("averages", nodes, averaging.Rule, takes)
+        raise errors.ConfigError(
+            f"averages.{name}: is part of a file name and cannot contain a slash; rename it"
+            for name in unfit
+        )
+    rules = targets.build_each(
+        "averages", nodes, averaging.Rule, "an object with weight(updates, count)"
+    )
     idle = [
         name
         for name, rule in rules.items()
         if all(rule.weight(update, 0) is None for update in range(built.num_updates, 0, -1))
     ]
     if idle and not config.debug:
-        why = f"no weights enter it in the {built.num_updates} updates of this run"
         raise errors.ConfigError(
-            f"averages.{name}: {why}; start earlier, or train for longer" for name in idle
+            f"averages.{name}: no weights enter it in the {built.num_updates} updates of this run; "
+            "start earlier, or train for longer" for name in idle
         )
     return rules

@@ -27,8 +27,10 @@ def checkpointing(node: Named, metrics: Iterable[object] = ()) -> Checkpointing:
     rule = targets.build("checkpoint", node, direction=direction(node, metrics))
     if isinstance(rule, Checkpointing):
         return rule
-    takes = "a function from the saved checkpoints to the names that are kept"
-    targets.check_kind("checkpoint", node, rule, callable(rule), takes)
+    targets.check_kind(
+        "checkpoint", node, rule, callable(rule),
+        "a function from the saved checkpoints to the names that are kept",
+    )  # fmt: skip
     return Checkpointing(rule)
 
 

@@ -103,12 +103,16 @@ def _check_trained(groups: list[Group], num_updates: int) -> None:
     trained = [group for group in groups if group.optimizer]
     if all(group.frozen_updates for group in trained):
         names = ", ".join(f"{group.name}.frozen={group.frozen_updates}" for group in trained)
-        why = "no parameter is trained in the first update; leave one group to train from there"
-        raise errors.ConfigError(f"param_groups.{names}: {why}")
+        raise errors.ConfigError(
+            f"param_groups.{names}: no parameter is trained in the first update; leave one group "
+            "to train from there"
+        )
     if all(group.every > num_updates for group in trained):
         names = ", ".join(f"{group.name}.every={group.every}" for group in trained)
-        why = f"no parameter is trained in the {num_updates} updates of this run; lower it"
-        raise errors.ConfigError(f"param_groups.{names}: {why}")
+        raise errors.ConfigError(
+            f"param_groups.{names}: no parameter is trained in the {num_updates} updates of this "
+            "run; lower it"
+        )
 
 
 def gradient_transformations(
@@ -193,6 +197,7 @@ def _chosen(name: str, node: Named, chosen: Named) -> tuple[Any, Plain]:
         raise targets.refused(option, chosen, "not a torch.optim.Optimizer class")
     needed = shipped().get(chosen["_target_"], {}).get("needs")
     if needed and importlib.util.find_spec(needed) is None:
-        reason = f"{kind.__name__} needs {needed}{targets.installation(needed)}"
-        raise targets.refused(option, chosen, reason)
+        raise targets.refused(
+            option, chosen, f"{kind.__name__} needs {needed}{targets.installation(needed)}"
+        )
     return kind, node_checks.arguments_of(chosen)

@@ -82,8 +82,10 @@ def model(
     has_steps &= isinstance(task, nn.Module)
     targets.check_kind("task", config.task, task, has_steps, TAKEN_AS_TASK)
     if has_lazy(task):
-        why = "has lazy modules of its own, which get no sizes; give them, or move them to model"
-        raise targets.refused("task", config.task, why)
+        raise targets.refused(
+            "task", config.task, "has lazy modules of its own, which get no sizes; give them, or "
+            "move them to model"
+        )
     return task
 
 
@@ -237,15 +239,19 @@ def give_sizes(network: nn.Module, node: Named, facts: Named) -> None:
         with torch.no_grad():
             network.eval()(inputs)
     except Exception as error:
-        what = f"lazy modules take their sizes from a forward pass of zeros {[*inputs.shape]}"
-        errors.explain(error, f"model: {what}", "give the modules their sizes")
+        errors.explain(
+            error, "model: lazy modules take their sizes from a forward pass of zeros "
+            f"{[*inputs.shape]}", "give the modules their sizes"
+        )
         raise
     finally:
         network.train(was_training)
     lazy = (name for name, value in network.named_parameters() if is_lazy(value))
     if name := next(lazy, None):
-        why = f"the lazy parameter {name!r} gets no size, since forward does not use its module"
-        raise targets.refused("model", node, f"{why} in evaluation mode; give its sizes")
+        raise targets.refused(
+            "model", node, f"the lazy parameter {name!r} gets no size, since forward does not use "
+            "its module in evaluation mode; give its sizes"
+        )
 
 
 def _zeros(node: Named, facts: Named) -> Tensor:
@@ -253,5 +259,7 @@ def _zeros(node: Named, facts: Named) -> Tensor:
         return torch.zeros(1, *facts["input_shape"])
     if "context_length" in facts:
         return torch.zeros(1, int(facts["context_length"]), dtype=torch.long)
-    why = "has lazy modules, and the data set has no fact input_shape to give them their sizes"
-    raise targets.refused("model", node, f"{why}; add the fact, or give the sizes")
+    raise targets.refused(
+        "model", node, "has lazy modules, and the data set has no fact input_shape to give them "
+        "their sizes; add the fact, or give the sizes"
+    )

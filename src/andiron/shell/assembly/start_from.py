@@ -59,15 +59,13 @@ def load(config: Train, shards: list[Path], model: nn.Module, facts: Named) -> P
     with adapters.merged(adapted, model, limit) if adapters else nullcontext():
         try:
             matched = serialization.load_record(
-                model,
-                record,
-                path,
+                model, record, path,
                 partial=True,
                 rename=given.get("rename"),
                 exclude=given.get("except", ()),
                 judge=partial(_judge, given, path, model, facts),
                 remedy=lambda old, new: _line(given, "rename", {rf"\A{old}": new}),
-            )
+            )  # fmt: skip
             _check_finite(given, shards, model, {*matched.fitting})
         except ValueError as error:
             raise errors.ConfigError(f"start_from={error}") from error

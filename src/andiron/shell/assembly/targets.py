@@ -40,8 +40,9 @@ def resolve(option: str, name: str) -> Any:
         return hydra.utils.instantiate({"_target_": name, "_partial_": True}).func
     except HydraException as error:
         cause = " ".join(str(error.__cause__ or error).split())
-        problem = f"{option}={name}: cannot be used: {cause}{_remedy(name, cause)}"
-        raise errors.ConfigError(problem) from error
+        raise errors.ConfigError(
+            f"{option}={name}: cannot be used: {cause}{_remedy(name, cause)}"
+        ) from error
 
 
 def refused(option: str, node: Named, why: str) -> errors.ConfigError:
@@ -118,13 +119,16 @@ def build_schedule(
     node = in_updates(node, updates_per_epoch)
     with refusals_named(option):  # of a user's class
         schedule: schedules.Schedule = build(option, node, num_updates=num_updates)
-    takes = "a function of the completed updates, which gives the learning rate"
-    is_function = callable(schedule) and not isinstance(schedule, torch.nn.Module)
-    check_kind(option, node, schedule, is_function, takes)
+    check_kind(
+        option, node, schedule, callable(schedule) and not isinstance(schedule, torch.nn.Module),
+        "a function of the completed updates, which gives the learning rate",
+    )
     lr: Any = schedule(0)
     if not (isinstance(lr, int | float) and lr >= 0 and math.isfinite(lr)):
-        why = f"gives {lr!r} for the first update; a learning rate is a finite number of 0 or more"
-        raise refused(option, node, why)
+        raise refused(
+            option, node, f"gives {lr!r} for the first update; a learning rate is a finite number "
+            "of 0 or more"
+        )
     return schedule
 
 
@@ -180,13 +184,15 @@ def target_and_arguments(option: str, node: Named, offered: Named) -> tuple[Any,
     arguments = node_checks.arguments_of(node)
     for key in arguments:
         if key.startswith("_"):
-            problem = f"{option}.{key}: arguments go by name here; give each under its own"
-            raise errors.ConfigError(problem)
+            raise errors.ConfigError(
+                f"{option}.{key}: arguments go by name here; give each under its own"
+            )
     try:
         parameters = inspect.signature(function).parameters
     except ValueError as error:
-        why = "does not tell which arguments it takes; name a Python function or class"
-        raise refused(option, node, why) from error
+        raise refused(
+            option, node, "does not tell which arguments it takes; name a Python function or class"
+        ) from error
     for key, value in named_functions(parameters, arguments).items():
         arguments[key] = resolve(f"{option}.{key}", value)
     for key, value in arguments.items():
@@ -222,8 +228,10 @@ def _call(option: str, node: Named, function: Any, arguments: Named) -> Any:
         remedy = installation(error.name) if is_shipped and error.name else ""
         raise refused(option, node, f"{error}{remedy}") from error
     except URLError as error:
-        why = f"downloads weights, and that failed ({error.reason})"
-        raise refused(option, node, f"{why}; start the run with internet access") from error
+        raise refused(
+            option, node, f"downloads weights, and that failed ({error.reason}); start the run "
+            "with internet access"
+        ) from error
     except (RuntimeError, MemoryError) as error:
         shortage = memory.shortage(error)
         if shortage is None:

@@ -148,8 +148,10 @@ def all_dirs(conf_dir: Path, arguments: list[str]) -> list[Path]:
     mine = [folder for folder in own if folder.resolve() != conf_dir.resolve()]
     for page in (folder / "train.yaml" for folder in mine):
         if page.is_file() and not (default := page.parent / "project" / "default.yaml").is_file():
-            why = f"is not read, as Andiron has its own: what it chooses belongs in {default}"
-            raise errors.ConfigError(f"{page}: {why} (docs/from_lightning.md)")
+            raise errors.ConfigError(
+                f"{page}: is not read, as Andiron has its own: what it chooses belongs in "
+                f"{default} (docs/from_lightning.md)"
+            )
     pages = [
         folder / file.relative_to(conf_dir)
         for folder in mine

@@ -51,9 +51,11 @@ def current(plain: Named) -> Named:
     if not isinstance(node, dict) or node.keys().isdisjoint(UNITS):
         return plain
     given = {unit: node[name] for name, unit in UNITS.items() if node.get(name) is not None}
-    every = given if len(given) > 1 else _every(*next(iter(given.items()), ("epochs", 1)))
+    unit, number = next(iter(given.items()), ("epochs", 1))
+    single = number if unit == "updates" else f"{number}{unit}"
     known = {name: value for name, value in node.items() if name not in UNITS}
-    return {**plain, "checkpoint": {**known, "every": known.get("every") or every}}
+    every = known.get("every") or (given if len(given) > 1 else single)
+    return {**plain, "checkpoint": {**known, "every": every}}
 
 
 def renamed_nodes(plain: Named) -> list[Plain]:
@@ -62,7 +64,3 @@ def renamed_nodes(plain: Named) -> list[Plain]:
     if former_names := wings.optional(f"{wings.LAB}.former_names"):
         former_names.rename(nodes)
     return nodes
-
-
-def _every(unit: str, number: object) -> Any:
-    return number if unit == "updates" else f"{number}{unit}"

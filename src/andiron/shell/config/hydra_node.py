@@ -34,8 +34,10 @@ def check(arguments: list[str]) -> None:
     own = HydraConfig.get()
     if any("filename" in handler for handler in (own.job_logging.get("handlers") or {}).values()):
         choice = f"hydra/job_logging={own.runtime.choices['hydra/job_logging']}"
-        why = "writes a file into the run folder, where experiment.log has all that is logged"
-        raise errors.ConfigError(f"{choice}: {why}; give hydra/job_logging=stdout, or none")
+        raise errors.ConfigError(
+            f"{choice}: writes a file into the run folder, where experiment.log has all that is "
+            "logged; give hydra/job_logging=stdout, or none"
+        )
     if own.mode is RunMode.MULTIRUN or ONE_RUN in arguments:
         return
     texts: Any = OmegaConf.to_container(own.overrides.task, resolve=False)  # they may hold ${

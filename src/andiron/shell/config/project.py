@@ -122,8 +122,10 @@ def _checked(root: Path, table: Any) -> Project:
     is_right = isinstance(conf, str | None) and isinstance(trust, list)
     is_right = is_right and all(isinstance(name, str) and name.isidentifier() for name in trust)
     if not is_right or entries.keys() - {"conf", "trust"}:
-        why = 'conf = "a folder" and trust = ["a package"] are its entries; correct it'
-        raise errors.ConfigError(f"{file}: [tool.andiron] holds {table}: {why}")
+        raise errors.ConfigError(
+            f'{file}: [tool.andiron] holds {table}: conf = "a folder" and trust = ["a package"] '
+            "are its entries; correct it"
+        )
     folders = () if conf is None else (root / conf,)
     if folders and not folders[0].is_dir():
         raise errors.ConfigError(f"{folders[0]}: no such folder, and {file} names it")

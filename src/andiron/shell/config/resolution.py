@@ -22,10 +22,14 @@ from andiron.shell.config.trust import Trust
 from andiron.shell.config.violations import Problems
 
 REFERENCE = re.compile(r"\$\{([\w.]+)\}")  # to another option or variable
-GLOBAL = "; the first line of that file is to be: # @package _global_"
 OWN_GROUPS = "; a group of your own is added in project/default.yaml (docs/from_lightning.md)"
 UNCHOSEN = re.compile(r"Could not override '([^']+)'\. No match in the defaults list\..*")
-REMOVES = "; `override /GROUP: null` among the defaults of the file removes what stands there"
+REMEDIES = {  # by words of Hydra's
+    "Multiple values for": "on the command line without a plus before it",
+    "Did you mean to override": "the first line of that file is to be: # @package _global_",
+    "Cannot merge":
+        "`override /GROUP: null` among the defaults of the file removes what stands there",
+}
 
 
 def problems(
@@ -111,11 +115,7 @@ def message(error: Exception) -> str:
         group, place = unchosen[1], reason[: unchosen.start()]
         near = errors.nearest(misplaced.current_name(group), schema.resume_policy())
         return f"{place}{group}: no such group{near}{OWN_GROUPS}"
-    if "Multiple values for" in reason:
-        return f"{reason}; on the command line without a plus before it"
-    if "Did you mean to override" in reason:
-        return reason + GLOBAL
-    return reason + REMOVES if "Cannot merge" in reason else reason
+    return "; ".join([reason, *(REMEDIES[words] for words in REMEDIES if words in reason)])
 
 
 def _unconverted(value: object) -> Any:

@@ -200,17 +200,19 @@ class Train(LearnerOptions):
         except ValueError as error:
             raise errors.ConfigError(f"{path}: not JSON: {error}") from error
         if not isinstance(plain, dict):
-            reason = f"holds {type(plain).__name__}, not an object of options"
-            raise errors.ConfigError(f"{path}: {reason}")
+            raise errors.ConfigError(
+                f"{path}: holds {type(plain).__name__}, not an object of options"
+            )
         if FROM_PYTHON in plain:
             match plain[FROM_PYTHON]:
                 case {"built_at": str(built)} if len(built) <= MOST_TEXT:
                     code = f" ({readable.printable_line(built)})"
                 case _:
                     code = ""
-            remedy = "with resume=True to resume it, in another run_dir to repeat it"
-            reason = f"a run started from Python; run its code again{code}, {remedy}"
-            raise errors.ConfigError(f"{path}: {reason}")
+            raise errors.ConfigError(
+                f"{path}: a run started from Python; run its code again{code}, with resume=True to "
+                "resume it, in another run_dir to repeat it"
+            )
         kept = {name: value for name, value in plain.items() if name not in INSTRUCTIONS}
         recorded = former_options.current(kept)
         trust.check(recorded)
@@ -283,9 +285,9 @@ def _length_problems(plain: Named) -> Problems:
     """Requires one of num_epochs and num_updates; num_updates replaces a default num_epochs."""
     default = LearnerOptions().num_epochs
     num_epochs, num_updates = plain.get("num_epochs", default), plain.get("num_updates")
-    if num_epochs is None and num_updates is None:
+    if num_epochs is num_updates is None:
         return {"num_epochs": "num_epochs: no value; give num_epochs or num_updates"}
     if num_updates is None or num_epochs in (None, default):
         return {}
-    option = f"num_epochs={num_epochs}"
-    return {"num_epochs": f"{option}: num_updates={num_updates} is given too; set one to null"}
+    reason = f"num_updates={num_updates} is given too; set one to null"
+    return {"num_epochs": f"num_epochs={num_epochs}: {reason}"}
