@@ -18,8 +18,8 @@ from andiron.shell.run import named_folder
 
 def direction(node: Named, metrics: Iterable[Any]) -> str:
     """The direction in which the metric of a node improves, if it is one of these."""
-    own = improvement.direction_of(str(node.get("metric")), directions_of(metrics))
-    return own or "lowest"
+    metric = str(node.get("metric"))
+    return improvement.direction_of(metric, directions_of(metrics)) or "lowest"
 
 
 def checkpointing(node: Named, metrics: Iterable[object] = ()) -> Checkpointing:

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterator
-from typing import Any
 
 from torch import nn
 
@@ -63,9 +62,8 @@ def synchronised(model: nn.Module, train: DataLoader, world: World) -> nn.Module
         problem = f"the last batch has {last} samples for {size} processes; change batch_size"
     if problem:
         raise errors.ConfigError(f"sync_batchnorm=true: {problem}")
-    convert: Any = nn.SyncBatchNorm.convert_sync_batchnorm  # untyped
-    converted: nn.Module = convert(model)
-    return converted
+    convert = nn.SyncBatchNorm.convert_sync_batchnorm
+    return convert(model)  # type: ignore[no-untyped-call]
 
 
 def problems(model: nn.Module, optimizer: GroupedOptimizer, world: World) -> Iterator[str]:

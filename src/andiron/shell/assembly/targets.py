@@ -202,8 +202,8 @@ def target_and_arguments(option: str, node: Named, offered: Named) -> tuple[Any,
         elif {"Tensor"} <= allowed <= {"Tensor", "NoneType"}:  # as of the class weights of losses
             arguments[key] = torch.tensor(value, dtype=torch.float32)
     takes = {*parameters, *node_checks.PASSED_ON.get(node["_target_"].rpartition(".")[0], ())}
-    is_open = {key for key in takes if arguments.get(key) is None}
-    return function, arguments | {key: offered[key] for key in offered if key in is_open}
+    unset = [key for key in offered if key in takes and arguments.get(key) is None]
+    return function, arguments | {key: offered[key] for key in unset}
 
 
 def _build_nested(option: str, value: object, offers: Iterator[Named]) -> Any:
@@ -255,8 +255,9 @@ def _remedy(name: str, cause: str) -> str:
     if is_known and f"No module named '{package}'" in cause:
         return installation(package)
     if module not in sys.modules:
-        places = "beside train.py, installed, or on PYTHONPATH"
-        return f"; name one in a module that Python finds: {places}"
+        return (
+            "; name one in a module that Python finds: beside train.py, installed, or on PYTHONPATH"
+        )
     if hasattr(sys.modules[module], attribute):
         return "; name a function or class of your own module"
     return errors.nearest(attribute, dir(sys.modules[module]))

@@ -97,8 +97,7 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
     """
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises its errors instead of printing and exiting
     register_resolvers()
-    conf_dirs = diagnosis.all_dirs(conf_dir, arguments)
-    search_path.use(conf_dirs[1:])
+    search_path.use(diagnosis.all_dirs(conf_dir, arguments)[1:])
     command_arguments.check(arguments)
     as_called, sys.argv = sys.argv, [sys.argv[0], *arguments]  # Hydra reads its arguments there
     job = Composed(task, check, as_called)
