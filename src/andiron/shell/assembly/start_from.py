@@ -18,7 +18,7 @@ from typing import Any
 from torch import nn
 
 from andiron import errors, serialization
-from andiron.checkpoint import LocalStore, Store, contents, directory
+from andiron.checkpoint import contents, directory
 from andiron.checkpoint.on_disk import manifest
 from andiron.disk import files
 from andiron.optim.owners.match_rules import FIRST, LAST, described
@@ -230,10 +230,8 @@ def _weights_in(folder: RunFolder, trusted: trust.Trust) -> Path:
     """The trained weights of a run, or else of its newest checkpoint."""
     if folder.model.exists():
         return folder.model
-    store: Store = LocalStore(folder.checkpoints)
-    if folder.config.exists():
-        config = run_record.config(folder, trusted)
-        store = configured_store.store(config.checkpoint, folder.checkpoints, trusted)
+    node = run_record.config(folder, trusted).checkpoint if folder.config.exists() else None
+    store = configured_store.store(node, folder.checkpoints, trusted)
     if not directory.names(store):
         return folder.model
     path, _ = directory.newest_whole(store, run_record.identity(folder))

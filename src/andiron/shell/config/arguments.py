@@ -84,8 +84,12 @@ def of_the_configuration(arguments: list[str]) -> list[str]:
     """
     values = vars(parsed(arguments))
     names = "config_path", "config_name", "config_dir"
-    flags = ((f"--{name.replace('_', '-')}", values[name]) for name in names if values[name])
-    return [text for flag in flags for text in flag]
+    return [
+        text
+        for name in names
+        if values[name]
+        for text in (f"--{name.replace('_', '-')}", values[name])
+    ]
 
 
 def in_this_process(arguments: list[str]) -> list[str]:

@@ -49,8 +49,7 @@ def parsed(path: Path, plain: Named, trust: Trust) -> tuple[Train, Unrecorded]:
         lines += [f"{name}: no such option" for name in unknown]
         raise errors.ConfigError(f"{path}: {line}" for line in lines)
     empty: Plain = {name: {} for name in options if options[name].is_required}
-    known = {**empty, "lr": math.nan, **recorded}
-    return Train(**known), _unrecorded(plain[FROM_PYTHON])
+    return Train(**{**empty, "lr": math.nan, **recorded}), _unrecorded(plain[FROM_PYTHON])
 
 
 def _unrecorded(entry: object) -> Unrecorded:

@@ -58,9 +58,10 @@ def corrected(problems: Problems, options: Signature, plain: Named) -> Problems:
             if right := next((places[name] for name in names if name in places), None):
                 lines.pop(option, None)
                 whole = ".".join(path)
-                line = f"{whole}{UNKNOWN}; did you mean {' or '.join(map(repr, right))}?"
-                fields = {"kind": "unknown_option", "option": whole, "nearest": right[0]}
-                lines[whole] = Problem(line, **fields, allowed={"enum": right})
+                lines[whole] = Problem(
+                    f"{whole}{UNKNOWN}; did you mean {' or '.join(map(repr, right))}?",
+                    kind="unknown_option", option=whole, nearest=right[0], allowed={"enum": right},
+                )  # fmt: skip
     return lines
 
 
