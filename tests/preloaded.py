@@ -23,7 +23,8 @@ import subprocess
 import sys
 import time
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from multiprocessing import util
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -36,7 +37,7 @@ MODULES = (
 )  # fmt: skip
 AT_START = ("LC_", "LANG", "LD_", "MALLOC_", "MKL_", "OMP_", "PYTHON", "ANDIRON_FAST")
 # of further processes
-STARTERS = ("torch.distributed.run", "kill_test.py", "verify-resume")
+STARTERS = ("torch.distributed.run", "kill_test.py", "verify-resume", "seeds", "try")
 ROOM = "x" * 16_384  # for the environment of a forked process, which /proc shows
 MOST_BYTES = 2**17
 PR_SET_CHILD_SUBREAPER = 36  # of <linux/prctl.h>
@@ -65,19 +66,39 @@ class Forked(STARTED):
                 args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *rest
             )
             return
-        request = {
-            "arguments": arguments, "cwd": os.fspath(cwd or Path.cwd()), "environment": environment,
-            "new_session": bool(new_session), "numbers": [*STREAMS, *pass_fds],
-        }  # fmt: skip
         given = (pipes[0], pipes[3], pipes[5])  # the child's ends of stdin, stdout and stderr
         streams = [own if asked == -1 else asked for own, asked in zip(STREAMS, given, strict=True)]
-        message = json.dumps(request).encode()
-        assert len(message) < MOST_BYTES
-        with _adopting():
-            socket.send_fds(self.server, [message], [*streams, *pass_fds])
-            self.pid = int(self.server.recv(64))
+        place = os.fspath(cwd or Path.cwd())
+        self.pid = _fork(arguments, place, environment, streams, pass_fds, bool(new_session))
         self._child_created = True
         self._close_pipe_fds(*pipes)
+
+
+def _fork(
+    arguments: Sequence[str], cwd: str, environment: Mapping[str, str], streams: Sequence[int],
+    pass_fds: Iterable[int], new_session: bool = False,
+) -> int:  # fmt: skip
+    """The number of a process that the server has forked."""
+    request = {
+        "arguments": arguments, "cwd": cwd, "environment": environment,
+        "new_session": new_session, "numbers": [*STREAMS, *pass_fds],
+    }  # fmt: skip
+    message = json.dumps(request).encode()
+    assert len(message) < MOST_BYTES and Forked.server
+    with _adopting():
+        socket.send_fds(Forked.server, [message], [*streams, *pass_fds])
+        return int(Forked.server.recv(64))
+
+
+def _spawned(
+    path: bytes, words: Iterable[bytes], pass_fds: Iterable[int], spawn=util.spawnv_passfds
+) -> int:
+    """`spawnv_passfds` of multiprocessing: the server of a sweep's jobs, which imports as much."""
+    arguments = [*map(os.fsdecode, words)]
+    is_of_jobs = "multiprocessing.forkserver" in arguments[-1]
+    if not Forked.server or not is_of_jobs or not _is_forkable(arguments, os.environ):
+        return spawn(path, words, pass_fds)
+    return _fork(arguments, os.getcwd(), {**os.environ}, STREAMS, pass_fds)
 
 
 def _is_forkable(arguments: list[str], environment: Mapping[str, str]) -> bool:
@@ -199,7 +220,8 @@ def _become(request: Mapping[str, Any], descriptors: Sequence[int]) -> Callable[
     os.environ.clear()
     os.environ.update(request["environment"])
     _show_environment()
-    if any(argument.endswith(STARTERS) for argument in request["arguments"]):
+    words = request["arguments"]
+    if "-m" in words[2:] or any(word.endswith(STARTERS) for word in words):
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         if os.fork() == 0:
             here.close()
@@ -260,6 +282,7 @@ if __name__ == "__main__":
     BASE = sys.path[1:]
     sys.path[:1] = filter(None, sys.argv[2:])
     subprocess.Popen = Forked  # for those that import it by its name
+    util.spawnv_passfds = _spawned
     for name in MODULES:
         with contextlib.suppress(ImportError):  # a wing that is not there
             importlib.import_module(name)

@@ -1,6 +1,7 @@
 """Sweeps as they are used: jobs in processes of their own, of which some fail."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -66,13 +67,10 @@ def swept(tmp_path):
             "hydra.launcher.job_minutes=0.3", "hydra.launcher.grace_seconds=0.1",
         ]  # fmt: skip
         process = subprocess.Popen(
-            [sys.executable, ROOT / "train.py", *arguments],
-            cwd=tmp_path,
-            env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin", **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+            [sys.executable, ROOT / "train.py", *arguments], cwd=tmp_path, text=True,
+            env={**os.environ, "PYTHONPATH": str(tmp_path), **environment},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
         process.stdout.readline()
         process.stdout.close()  # as `| head -1` does
         with process.stderr:
