@@ -42,6 +42,14 @@ def blocks(page, language):
     return [block for result, block in BLOCK.findall(ALL[page]) if result == language]
 
 
+def run_python(page):
+    """The names that the blocks of Python of a page define, run one after the other."""
+    names = {}
+    for block in blocks(page, "python"):
+        exec(compile(block, page, "exec"), names)
+    return names
+
+
 def commands(page):
     """The lines of the shell blocks of a page, continued lines joined."""
     return "".join(blocks(page, "bash")).replace("\\\n", " ").splitlines()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fresh_environment import environment, install, said
 from in_process import ran
-from pages import ALL, BLOCK, ELSEWHERE, README, ROOT, blocks, commands
+from pages import ALL, BLOCK, ELSEWHERE, README, ROOT, blocks, commands, run_python
 from PIL import Image
 
 from andiron import data
@@ -92,10 +92,7 @@ def test_the_first_command_prints_what_readme_shows():
 )
 def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names = {}
-
-    for block in blocks(page, "python"):
-        exec(compile(block, page, "exec"), names)
+    run_python(page)
 
 
 def doors(page):
@@ -135,7 +132,3 @@ def test_each_way_in_runs_as_it_stands_within_a_minute(checkout):
     train = "../.venv/bin/andiron train"  # as docs/commands.md says: started there
     took[train] = seconds_of("bash", "-c", train, cwd=checkout / "mine")
     assert max(took.values()) < SECONDS, took
-
-
-def test_both_first_pages_show_the_same_ways_in():
-    assert doors(README)[0] == doors("index.md")[0]

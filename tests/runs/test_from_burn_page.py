@@ -1,22 +1,17 @@
 """docs/from_burn.md: its Python runs, with a file that Burn wrote."""
 
-import re
 import shutil
-from pathlib import Path
 
 import torch
+from pages import ROOT, run_python
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "from_burn.md"
 SAMPLE = ROOT / "tests" / "lab" / "records" / "burn" / "sample.bpk"
 
 
 def test_the_python_of_the_page_runs_and_reads_burns_weights(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copy(SAMPLE, tmp_path)
-    names = {}
-    for block in re.findall(r"(?ms)^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8")):
-        exec(compile(block, "from_burn.md", "exec"), names)
+    names = run_python("from_burn.md")
 
     images = torch.arange(18.0).div(9).reshape(2, 1, 3, 3)
     outputs = names["network"].eval()(images)[:, 0]  # as Burn prints them; added in another order

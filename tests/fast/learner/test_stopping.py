@@ -90,15 +90,6 @@ def test_better_weights_replace_those_before_in_the_same_memory():
     assert not any(tensor.requires_grad for tensor in kept(stopping).values())
 
 
-def test_the_best_weights_do_not_follow_the_model():
-    model = Network()
-    (stopping, improve), first = restoring(model), weights(model)
-    improve()
-    set_to(model, 5)
-
-    assert same(kept(stopping), first)
-
-
 def test_a_buffer_that_a_forward_replaced_is_kept_as_it_is_now():
     model = Network()
     stopping, improve = restoring(model)
@@ -163,9 +154,8 @@ def test_the_run_ends_when_any_rule_says_so_for_the_reasons_of_all_that_do(caplo
 def test_the_restoring_rule_restores_the_weights_of_its_best_epoch():
     model = Network()
     stopping = StoppingRules(rules(), model)
-    for epoch, (loss, accuracy) in enumerate(
-        [(0.5, 0.1), (0.25, 0.2), (0.25, 0.3), (0.75, 0.4)], start=1
-    ):
+    measured = [(0.5, 0.1), (0.25, 0.2), (0.25, 0.3), (0.75, 0.4)]
+    for epoch, (loss, accuracy) in enumerate(measured, start=1):
         set_to(model, epoch)
         stopping.observe(values(loss, accuracy), epoch=epoch, updates=0)
 
@@ -193,11 +183,8 @@ def test_rules_and_weights_go_on_from_a_checkpoint():
 
     for stopping in (straight, resumed):
         stopping.observe(values(0.5, 0.5), epoch=4, updates=0)
-    assert (
-        resumed.decision
-        == straight.decision
-        == Stop("valid loss has not improved for 2 validations (best 0.25 at epoch 2)")
-    )
+    words = "valid loss has not improved for 2 validations (best 0.25 at epoch 2)"
+    assert resumed.decision == straight.decision == Stop(words)
     assert resumed.state_dict() == straight.state_dict()
     assert same(resumed.weights()["best_epoch"], straight.weights()["best_epoch"])
 
@@ -227,25 +214,25 @@ MEASURED = {
 
 
 def test_rules_for_measured_metrics_pass():
-    direction.check_measured(
-        waiting(
-            ema=EarlyStopping("loss", "valid-ema", patience=1),
-            part=EarlyStopping("recall/cat", goal=1, direction="highest"),
-        ),
-        MEASURED,
-    )
+    ema = EarlyStopping("loss", "valid-ema", patience=1)
+    part = EarlyStopping("recall/cat", goal=1, direction="highest")
+    direction.check_measured(waiting(ema=ema, part=part), MEASURED)
 
 
-def test_all_rules_for_unmeasured_metrics_are_refused_at_once():
+def problems(call, *arguments):
+    with pytest.raises(errors.ConfigError) as raised:
+        call(*arguments)
+    return raised.value.problems
+
+
+def test_all_rules_that_cannot_be_followed_are_refused_at_once():
     wrong = waiting(
         one=EarlyStopping("los", patience=1),
         two=EarlyStopping("accuracy", "train", goal=1),
         three=EarlyStopping("loss", "test", divergence=9),
         four=EarlyStopping("accuracy", patience=1),
     )
-    with pytest.raises(errors.ConfigError) as raised:
-        direction.check_measured(wrong, MEASURED)
-    assert raised.value.problems == (
+    assert problems(direction.check_measured, wrong, MEASURED) == (
         "early_stopping.one.metric=los: not measured on valid; did you mean 'loss'?; "
         "available: loss, accuracy, recall",
         "early_stopping.two.metric=accuracy: not measured on train; available: loss",
@@ -254,22 +241,12 @@ def test_all_rules_for_unmeasured_metrics_are_refused_at_once():
         "early_stopping.four.direction=lowest: accuracy is better the other way; "
         "leave it null, or give highest",
     )
-
-
-def test_metrics_of_one_split_that_share_a_name_are_refused():
     several = MEASURED | {"valid": [Named("f1"), LOSS, Named("f1", True)]}
-    with pytest.raises(errors.ConfigError) as raised:
-        direction.check_measured({}, several)
-    assert raised.value.problems == (
+    assert problems(direction.check_measured, {}, several) == (
         "metrics: several are named 'f1'; give each a `name` of its own",
     )
-
-
-def test_only_one_rule_restores_weights():
     both = {name: EarlyStopping("loss", restores_best=True) for name in ("one", "three")}
-    with pytest.raises(errors.ConfigError) as raised:
-        StoppingRules(both, Network())
-    assert raised.value.problems == (
+    assert problems(StoppingRules, both, Network()) == (
         "early_stopping.one.restores_best, early_stopping.three.restores_best: "
         "a run can come back with one set of weights; set it for one of these",
     )

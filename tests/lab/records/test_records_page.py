@@ -3,23 +3,20 @@ so.
 """
 
 import re
-from pathlib import Path
+
+from pages import PAGES, blocks, run_python
 
 from andiron import serialization
 from andiron.serialization import safetensors_codec
 from andiron_lab.records import burn_layout, number_formats
 from andiron_lab.records.recorder import SUFFIXES
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "records.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
+PAGE, BLOCKS = PAGES["records.md"], blocks("records.md", "python")
 
 
 def test_the_python_of_the_page_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names = {}
-    for block in BLOCKS:
-        exec(compile(block, "docs/records.md", "exec"), names)
-
+    run_python("records.md")
     assert len(BLOCKS) == 5
     assert {path.name for path in tmp_path.iterdir()} == {
         "model.safetensors", "wrapped.safetensors", "model.mpk.gz", "record.json",
