@@ -125,14 +125,10 @@ def _worst_error(
         name = decoded(raw.inputs[0].tolist(), run.model.vocabulary)
     (prediction,) = predictions.of_batch(run.model, item.network_output, facts, [name])
     true = predictions.target_text(run.model, facts, item.targets[0])
-    return WorstError(index, loss, true, prediction, _picture(raw))
-
-
-def _picture(raw: object) -> Tensor | None:
-    """The picture of one stored sample; None if it has none, or several."""
-    if len(images := pictures.images_in(raw)) != 1:
-        return None
-    return pictures.pixels(images[0].float(), largest=max(images[0].shape[2:]))[0].cpu()
+    picture, images = None, pictures.images_in(raw)
+    if len(images) == 1:
+        picture = pictures.pixels(images[0].float(), largest=max(images[0].shape[2:]))[0].cpu()
+    return WorstError(index, loss, true, prediction, picture)
 
 
 class Details:

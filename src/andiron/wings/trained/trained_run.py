@@ -107,8 +107,7 @@ class Run:
         Raises: MismatchError for a GAN, which has no inputs to predict from.
         """
         if isinstance(self.model, FromLatents):
-            reason = "a GAN cannot predict; run.model(latents) generates images"
-            raise errors.MismatchError(reason)
+            raise errors.MismatchError("a GAN cannot predict; run.model(latents) generates images")
         size = self.batch_size if batch_size is None else batch_size
         size = 1 if samples.comes_alone else size
         loader = DataLoader(samples.dataset, samples.batcher, batch_size=size, device=self.device)
