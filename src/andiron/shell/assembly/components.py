@@ -189,13 +189,17 @@ def data(config: Train) -> Splits:
 
 
 def _prepared(splits: Splits, own: Named, *, channels_last: bool) -> Splits:
-    """The splits with the network's own mean and deviation of pixels, and its tokenizer."""
+    """The splits with the network's own mean and deviation of pixels, and its tokenizer.
+
+    Pixels may be channels-last.
+    """
     mean, std, batcher = own.get("mean", ()), own.get("std", ()), splits.batcher
     if isinstance(batcher, ImageBatcher):
         if len(mean) == splits.input_shape[0]:
             log.info("pixels are normalised by the network's own mean %s and std %s", mean, std)
             batcher = dataclasses.replace(batcher, mean=mean, std=std)
-        batcher = dataclasses.replace(batcher, channels_last=channels_last or batcher.channels_last)
+        if channels_last:
+            batcher = dataclasses.replace(batcher, channels_last=True)
     elif channels_last:
         name = type(batcher).__name__
         raise errors.ConfigError(
