@@ -132,3 +132,19 @@ def test_a_start_that_fails_leaves_no_empty_folder_of_its_date(folder, left, tmp
 def test_a_process_of_a_sweep_that_is_gone_is_not_taken_for_a_folder():
     error = composition.user_error(BrokenPipeError(32, "Broken pipe"), ["-m"], ROOT / "conf")
     assert str(error).startswith("the sweep cannot go on (Broken pipe): a process ended before its")
+
+
+PLUGIN = "hydra_plugins.hydra_optuna_sweeper.optuna_sweeper.OptunaSweeper"
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["loss=[mean_squared_error,huber]"],
+     "loss=[mean_squared_error,huber]: Hydra would merge them; -m loss=mean_squared_error,huber t"),
+    (["hydra.run.dirr=a"], "no such option of Hydra; --cfg hydra prints all"),
+    (["-m", "hydra/sweeper=optuna", "hydra/sweeper/sampler=tpe"], "no such option of Hydra; --cfg"),
+    (["-m", f"hydra.sweeper._target_={PLUGIN}"], "leave _target_ out: `override /hydra/sweeper: o"),
+])  # fmt: skip
+def test_what_hydra_merges_or_does_not_know_is_refused_with_what_works(arguments, words, here):
+    with pytest.raises(errors.ConfigError) as refused:
+        rates(ROOT / "conf", *arguments)
+    assert words in str(refused.value) and "To append" not in str(refused.value)

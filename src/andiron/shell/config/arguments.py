@@ -155,6 +155,9 @@ def _misreading(override: Override) -> str:
     if option in NAMED_GROUPS and isinstance(value, list) and len({*map(str, value)}) < len(value):
         return "names a choice twice, which is made once; leave one out"
     text = "" if value is None or isinstance(value, list | dict) else str(value)
+    if option in NODE_GROUPS and isinstance(value, list) and len(value) > 1:
+        names = ",".join(map(str, value))
+        return f"Hydra would merge them; -m {option}={names} trains each"
     if option in TEXTS and type(value) in (int, float) and _written(override) != text:
         remedy = quoting.remedy(quoting.override(option, _written(override)))
         return f"would be read as the number {text}; {remedy}"

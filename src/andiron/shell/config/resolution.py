@@ -115,6 +115,9 @@ def message(error: Exception) -> str:
         group, place = unchosen[1], reason[: unchosen.start()]
         near = errors.nearest(misplaced.current_name(group), schema.resume_policy())
         return f"{place}{group}: no such group{near}{OWN_GROUPS}"
+    reason, own, _ = reason.partition(" To append to your config use +hydra")
+    if own:  # which does not exist either
+        return f"{reason} There is no such option of Hydra; --cfg hydra prints all"
     return "; ".join([reason, *(REMEDIES[words] for words in REMEDIES if words in reason)])
 
 
