@@ -70,6 +70,37 @@ def test_three_classes_are_refused_for_a_task_of_two(command, here):
     assert ended.code == 2 and words in ended.errors and not (here / "run").exists()
 
 
+TORCH = "+loss={_target_: torch.nn."
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["~loss", TORCH + "CrossEntropyLoss, weight: a}"],
+     "loss._target_=torch.nn.CrossEntropyLoss: cannot assign 'str' object to buffer 'weight'"),
+    (["~model", "+model={_target_: torch.nn.Conv2d, in_channels: 3, out_channels: 4, "
+      "kernel_size: 3, groups: 2}"], "model._target_=torch.nn.Conv2d: in_channels must be divisib"),
+    (["model=timm", "model.name=test_resnet", "model.settings={pretrained: true}"],
+     "test_resnet: nothing is downloaded; start_from=FILE has pretrained weights"),
+    (["~scheduler", "+scheduler={_target_: transformers.get_linear_schedule_with_warmup}"],
+     "schedules an optimizer of torch, in Python; name a choice of scheduler"),
+])  # fmt: skip
+def test_what_a_library_refuses_is_named_in_one_line(arguments, words, command, here):
+    ended = command(*arguments, "hydra.run.dir=run")
+    assert ended.code == 2 and words in ended.errors and "Traceback" not in ended.errors
+
+
+def test_a_weight_of_positives_is_a_number_or_several(command, here):
+    targets = (torch.arange(60)[:, None] % torch.tensor([2, 3]) == 0).float()
+    arrays = {"inputs": torch.rand(60, 4), "targets": targets}
+    safetensors.torch.save_file(arrays, here / "a.safetensors")
+    for number, weight in enumerate(["2.0", "[2.0, 3.0]"]):
+        ended = command(
+            f"hydra.run.dir=run{number}", "data=safetensors", "data.path=a.safetensors",
+            "task=multilabel",
+            "~loss", f"{TORCH}BCEWithLogitsLoss, pos_weight: {weight}}}",
+        )  # fmt: skip
+        assert ended.code == 0, ended.errors
+
+
 OWN_PARTS = """from andiron.tasks import Classifier
 
 class NoItem(Classifier):

@@ -50,6 +50,8 @@ def timm(
         given.setdefault("img_size", size)
     network: Any = library.model_entrypoint(name)
     try:  # not create_model, which takes files and addresses of weights
+        if "pretrained" in given:
+            raise TypeError("nothing is downloaded; start_from=FILE has pretrained weights")
         network = network(pretrained=False, pretrained_cfg=cfg, **given)
     except TypeError as error:
         raise ValueError(f"settings={settings}: {name}: {errors.first_line(error)}") from error

@@ -22,12 +22,14 @@ from torch.nn import functional
 from andiron import outputs
 from andiron.data.dataset import Batch
 from andiron.outputs import IGNORED, Scalar
+from andiron.plain import readable
 from andiron.ranges import Count, Fraction, Positive
 from andiron.recording import keep_arguments
 from andiron.tasks import criterion, named_answers, target_checks as checks
 from andiron.tasks.named_answers import Facts
 from andiron.tasks.class_weights import like, positive, total_weight
 from andiron.tasks.criterion import Criterion, Loss, Supervised
+from andiron.tasks.loss_settings import class_function
 
 NO_INDEX = -(2**63)  # passed to torch if nothing is ignored: its default ignores -100
 
@@ -202,6 +204,12 @@ class YesOrNo(Supervised):
     remedy: str  # for any other shapes
 
     def __init__(self, network: nn.Module, loss: Loss | None = None):
+        # classes that exclude each other, or a mean of log(output): the shapes may fit
+        if isinstance(loss, nn.BCELoss) or class_function(loss) is not None:
+            raise ValueError(
+                f"loss: {readable.name_of(loss)} does not take a logit for each yes or no; choose "
+                "loss=binary_cross_entropy, for outputs without a sigmoid"
+            )
         super().__init__(network, Criterion(loss or BinaryCrossEntropy()))
 
     def predict(self, batch: Batch) -> Any:

@@ -280,3 +280,11 @@ def test_processes_that_read_other_samples_are_refused(actual, is_same):
         return
     message = message_of(errors.DataError, components._check_same, splits, world)
     assert "divides itself by rank" in message and "nodesplitter=lambda urls: urls" in message
+
+
+def test_inputs_of_bytes_are_named_with_what_scales_them(caplog):
+    pictures, targets = torch.zeros(20, 3, 4, 4, dtype=torch.uint8), torch.arange(20) % 2
+    for inputs, is_named in (pictures, True), (pictures.float(), False):
+        caplog.clear()
+        torch_dataset(train=TensorDataset(inputs, targets), num_classes=2)
+        assert ("are bytes, and the network gets 0 to 255" in caplog.text) == is_named

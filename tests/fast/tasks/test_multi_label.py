@@ -8,8 +8,7 @@ from torch.nn import functional
 from andiron import errors, inference, outputs
 from andiron.data.dataset import Batch
 from andiron.optim import GradientsAccumulator
-from andiron.tasks import BinaryCrossEntropy
-from andiron.tasks import MultiLabelClassifier
+from andiron.tasks import BinaryClassifier, BinaryCrossEntropy, CrossEntropy, MultiLabelClassifier
 from refusals import message_of
 
 SIZES = (5, 1, 7, 3, 2, 8, 4, 1)
@@ -77,3 +76,10 @@ def test_shapes_that_would_broadcast_or_fail_are_refused(shape):
     message = message_of(errors.DataError, MultiLabelClassifier(network()).predict, given)
     assert message.startswith("MultiLabelClassifier: the network gives [4, 3] for ")
     assert "[batch, labels]" in message
+
+
+@pytest.mark.parametrize("loss", [CrossEntropy(), nn.NLLLoss(), nn.BCELoss(), functional.nll_loss])
+@pytest.mark.parametrize("task", [BinaryClassifier, MultiLabelClassifier])
+def test_a_loss_of_classes_or_of_probabilities_is_refused(task, loss):
+    said = message_of(ValueError, task, network(), loss)
+    assert "does not take a logit for each yes or no; choose loss=binary_cross_entropy" in said

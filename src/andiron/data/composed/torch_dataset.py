@@ -178,6 +178,9 @@ def _facts(
     facts: dict[str, Any] = {}
     if isinstance(inputs, Tensor):
         facts["input_shape"] = list(inputs.shape[1:])
+        if inputs.dtype == torch.uint8:
+            log.warning("data.train: the inputs of %s are bytes, and the network gets 0 to 255; to "
+                        "scale them: ToDtype(torch.float32, scale=True) of torchvision", name)
     is_known = isinstance(targets, Tensor)  # else the task knows what they are
     if num_outputs is None and num_classes is None and is_known and targets.is_floating_point():
         num_outputs = targets[0].numel()

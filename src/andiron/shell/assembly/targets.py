@@ -196,8 +196,9 @@ def target_and_arguments(option: str, node: Named, offered: Named) -> tuple[Any,
     for key, value in named_functions(parameters, arguments).items():
         arguments[key] = resolve(f"{option}.{key}", value)
     for key, value in arguments.items():
-        allowed = _type_names(parameters, key) if isinstance(value, list) else set()
-        if "tuple" in allowed and not allowed & LISTS:
+        is_number = isinstance(value, list | int | float)
+        allowed = _type_names(parameters, key) if is_number else set()
+        if isinstance(value, list) and "tuple" in allowed and not allowed & LISTS:
             arguments[key] = tuple(value)  # YAML has no tuples; torchmetrics needs them
         elif {"Tensor"} <= allowed <= {"Tensor", "NoneType"}:  # as of the class weights of losses
             arguments[key] = torch.tensor(value, dtype=torch.float32)
@@ -227,6 +228,10 @@ def _call(option: str, node: Named, function: Any, arguments: Named) -> Any:
     except ModuleNotFoundError as error:  # an optional package, at its first use
         remedy = installation(error.name) if is_shipped and error.name else ""
         raise refused(option, node, f"{error}{remedy}") from error
+    except (TypeError, ValueError) as error:
+        if node["_target_"].partition(".")[0] not in FOREIGN_PACKAGES:
+            raise
+        raise refused(option, node, errors.first_line(error)) from error
     except URLError as error:
         raise refused(
             option, node, f"downloads weights, and that failed ({error.reason}); start the run "

@@ -28,6 +28,7 @@ SUPPLIED = {  # by place: arguments that the run fills in where a node omits the
     "writers": {"run_dir", "path", "folder"},
     "render": {"run_dir"},
 }
+OF_OPTIMIZERS = ("torch.optim.lr_scheduler.", "transformers.", "timm.scheduler.")
 
 
 def is_shipped(target: str) -> bool:
@@ -42,7 +43,7 @@ def problems(plain: Named) -> Problems:
         target = node["_target_"]
         if not isinstance(target, str):
             lines |= no_target(path, target)
-        elif place == "scheduler" and target.startswith("torch.optim.lr_scheduler."):
+        elif place == "scheduler" and target.startswith(OF_OPTIMIZERS):
             choices = (project.default_conf_dir() / place).glob("*.yaml")
             hint = errors.nearest(target.rpartition(".")[2], (choice.stem for choice in choices))
             reason = f"schedules an optimizer of torch, in Python; name a choice of scheduler{hint}"
