@@ -25,6 +25,7 @@ REFERENCE = re.compile(r"\$\{([\w.]+)\}")  # to another option or variable
 OWN_GROUPS = "; a group of your own is added in project/default.yaml (docs/from_lightning.md)"
 UNCHOSEN = re.compile(r"Could not override '([^']+)'\. No match in the defaults list\..*")
 REMEDIES = {  # by words of Hydra's
+    "Unknown plugin class": "leave _target_ out: `override /hydra/sweeper: optuna` chooses a class",
     "Multiple values for": "on the command line without a plus before it",
     "Did you mean to override": "the first line of that file is to be: # @package _global_",
     "Cannot merge":
