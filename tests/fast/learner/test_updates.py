@@ -136,14 +136,8 @@ def test_logged_norms_are_of_gradients_before_clipping_and_of_updates(tmp_path):
 
 def test_sam_takes_gradients_at_the_worst_weights_nearby_with_one_dropout(tmp_path):
     model, expected = classifier(), classifier()
-    builder(tmp_path, num_epochs=1).options(sam=0.05).build(
-        model, Optimizer(torch.optim.SGD, model), LR
-    )
-    fit(
-        builder(tmp_path, num_epochs=1)
-        .options(sam=0.05)
-        .build(model, Optimizer(torch.optim.SGD, model), LR)
-    )
+    made = builder(tmp_path, num_epochs=1).options(sam=0.05)
+    fit(made.build(model, Optimizer(torch.optim.SGD, model), LR))
     plain = torch.optim.SGD(expected.parameters(), lr=LR, fused=True)
     expected.train()
     for update, batch in enumerate(train_loader().epoch(0)):
@@ -169,11 +163,8 @@ def test_sam_takes_gradients_at_the_worst_weights_nearby_with_one_dropout(tmp_pa
 
 def test_lbfgs_recomputes_loss_and_gradients_with_the_same_dropout(tmp_path):
     model, expected = classifier(), classifier()
-    fit(
-        builder(tmp_path, num_epochs=1).build(
-            model, Optimizer(torch.optim.LBFGS, model, max_iter=3), 0.05
-        )
-    )
+    optimizer = Optimizer(torch.optim.LBFGS, model, max_iter=3)
+    fit(builder(tmp_path, num_epochs=1).build(model, optimizer, 0.05))
     plain = torch.optim.LBFGS(expected.parameters(), lr=0.05, max_iter=3)
     expected.train()
     for update, batch in enumerate(train_loader().epoch(0)):

@@ -218,7 +218,7 @@ def test_its_state_is_accepted_and_a_changed_or_missing_slot_named(name: str) ->
 
 
 @each_optimizer
-def test_a_step_leaves_nothing_on_grad_and_the_gradients_as_they_were(name: str) -> None:
+def test_a_step_leaves_gradients_as_they_were_and_one_without_any_changes_nothing(name) -> None:
     optimizer_class, settings = OPTIMIZERS[name]
     model = network(name)
     optimizer = Optimizer(optimizer_class, model, **settings)
@@ -228,14 +228,6 @@ def test_a_step_leaves_nothing_on_grad_and_the_gradients_as_they_were(name: str)
         optimizer.step(lr_at(update), model, given, functools.partial(taken, model, update))
         assert differing(given, before) == set()
         assert [n for n, p in model.named_parameters() if p.grad is not None] == []
-
-
-@each_optimizer
-def test_a_step_without_gradients_changes_nothing(name: str) -> None:
-    optimizer_class, settings = OPTIMIZERS[name]
-    model = network(name)
-    optimizer = Optimizer(optimizer_class, model, **settings)
-    train(model, optimizer, range(3))
     parameters, state = copies(model.state_dict()), copies(optimizer.state_dict())
     optimizer.step(0.1, model, Gradients({}, model))
     assert differing(model.state_dict(), parameters) == set()
