@@ -44,7 +44,7 @@ def test_the_page_of_timm_runs_and_its_weights_stand_in_the_record(of_timm):
     record = read(folder / "runs/timm/provenance.json")["start_from"]
 
     assert f"pixels are normalised by the network's own mean {MEAN} and std {STD}" in said
-    assert "90 tensors; initialised randomly: 'network.fc.weight' is 1000x96 in the" in said
+    assert "90 tensors; newly initialised: 'network.fc.weight' is 1000x96 in the" in said
     assert list(record["files"]) == ["weights.pth"] and len(record["files"]["weights.pth"]) == 64
     assert record["new"] == ["network.fc.weight", "network.fc.bias"]
     assert record["prefix"] == ["", "network."] and record["left"] == []

@@ -340,7 +340,7 @@ def test_a_run_starts_from_the_weights_of_another_as_far_as_they_fit(folder, tmp
     assert all(torch.equal(before[name], after[name]) for name in before)
     other = run(tmp_path / "other", "num_epochs=1", f"start_from={weights}", "data.size=9")
     assert (
-        "5 tensors; initialised randomly: 'network.layers.1.weight' is 512x64 in the record, and "
+        "5 tensors; newly initialised: 'network.layers.1.weight' is 512x64 in the record, and "
         "512x81 in the module" in (other / "experiment.log").read_text()
     )
 

@@ -184,3 +184,10 @@ def test_a_warning_of_two_jobs_is_shown_once(here, caplog):
     assert of_parts.startswith("'part' says which part a row is in")
     assert of_numbers.startswith("'x' has another whole number in each row")
     assert {*jobs} <= {"job 0", "job 1"}
+
+
+@pytest.mark.parametrize("command", ["list", "compare"])
+def test_a_sweep_whose_jobs_all_failed_says_why(here, command):
+    assert swept("lr=-1,-2", "seed=1").code == 1
+    shown = called(runs.main, command, "sweep").errors
+    assert "2 jobs have failed, such as job 0: lr=-1: should be greater than 0" in shown

@@ -70,7 +70,7 @@ def load(config: Train, shards: list[Path], model: nn.Module, facts: Named) -> P
         except ValueError as error:
             raise errors.ConfigError(f"start_from={error}") from error
     fresh = dict.fromkeys(matched.missing, "is missing") | matched.unfit
-    others = f"; initialised randomly: {matching.shown(fresh)}" if fresh else ""
+    others = f"; newly initialised: {matching.shown(fresh)}" if fresh else ""
     if left := matched.unexpected:
         others += f"; {len(left)} of the file left out: {joined(left, matching.MOST_NAMES)}"
     log.info("weights from %s: %d tensors%s", path, len(matched.fitting), others)

@@ -46,7 +46,21 @@ def list_runs(options: Options) -> None:
         columns = options.columns.split(",") if options.columns else None
         print(run_list.as_table(runs, metric_of(runs, metric), columns))
     else:
-        print("no runs", file=sys.stderr)
+        print(f"no runs{_failures(options.folders)}", file=sys.stderr)
+
+
+def _failures(folders: Sequence[Path]) -> str:
+    """The jobs of the sweeps among these folders that have failed, for the end of a message."""
+    failed = [
+        job
+        for folder in filter(is_sweep, folders)
+        for job in ledger.read(folder).jobs.values()
+        if job.status == State.FAILED
+    ]
+    if not failed:
+        return ""
+    reason = readable.printable_line(failed[0].reason or "its output says why")
+    return f"; {len(failed)} jobs have failed, such as job {failed[0].number}: {reason}"
 
 
 def show(options: Options) -> None:
@@ -90,6 +104,7 @@ def _compare_sweep(options: Options) -> None:
     if not results.rows:
         raise errors.SelectionError(
             f"{results.folder}: no job of the sweep is done and has metrics"
+            f"{_failures([results.folder])}"
         )
     _draw(options, results.rows, results.metric)
     if not answers.give(results.plain()):
