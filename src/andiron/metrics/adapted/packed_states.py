@@ -11,6 +11,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from andiron.metrics.sums import sum_dtype
+
 MOST_DIMENSIONS = 7  # of a tensor in a list; its shape is stored in one row of numbers
 
 
@@ -40,6 +42,14 @@ def states_of(owners: Sequence[Any]) -> list[State]:
         for owner in owners
         for name, reduction in owner._reductions.items()
     ]
+
+
+def widen(states: Sequence[State]) -> None:
+    """Makes a float state float64, since an update may add to it in place."""
+    for state in states:
+        value = getattr(state.owner, state.name)
+        if not state.is_list and value.is_floating_point():
+            setattr(state.owner, state.name, value.to(sum_dtype(value.device)))
 
 
 def are_sums(states: Sequence[State]) -> bool:
@@ -89,12 +99,8 @@ def set_gathered(states: Sequence[State], parts: Sequence[Tensor]) -> None:
 
 
 def _reduced(state: State, rows: Tensor) -> Tensor:
-    from torchmetrics.utilities import dim_zero_sum
-
     if len(rows) == 1:
         return rows[0]
-    if state.reduction is dim_zero_sum and rows.is_floating_point():
-        return rows.double().sum(0)  # many batches: as exact as sums without gathering
     return state.reduction(rows)  # type: ignore[misc]  # None has `lacks_reduction`
 
 

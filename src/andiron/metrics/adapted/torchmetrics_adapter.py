@@ -92,12 +92,13 @@ class Torchmetrics:
         """Empties the metric, on this device."""
         from torchmetrics import Metric  # here: it takes seconds to import, and is optional
 
-        if self.metric.device != device:
-            self.metric.to(device)
         for owner in self._owners:
             Metric.reset(owner)  # the class's own reset may keep some state: FID its real features
             # FID stores the dtype of its features only to round its value
             owner.orig_dtype = torch.float64
+        if self.metric.device != device:
+            self.metric.to(device)
+        packed_states.widen(self._states)
 
     @property
     def _remedy(self) -> str:
@@ -155,5 +156,4 @@ def _direction(metric: Any, innermost: Any, requested: bool | None) -> bool | No
     from torchmetrics.wrappers.abstract import WrapperMetric
 
     own = innermost if isinstance(metric, WrapperMetric) else metric
-    better: bool | None = own.higher_is_better if requested is None else requested
-    return better
+    return own.higher_is_better if requested is None else requested
