@@ -109,6 +109,11 @@ def loss_weight(item: Any) -> Weight:
     return num_targets(item) if item.weight is None else item.weight
 
 
+def at_least_float32(values: Tensor) -> Tensor:
+    """Half precision as float32: it is too coarse for a sum, and float16 ends at 65504."""
+    return values.float() if values.dtype.itemsize < 4 else values
+
+
 def likeliest(logits: Float[Tensor, "... classes"]) -> Int[Tensor, "..."]:
     """The class with the largest logit, of equal ones the first; -1 if one is NaN."""
     largest, classes = logits.max(-1)

@@ -90,7 +90,7 @@ class CrossEntropy:
         self, output: Float[Tensor, "batch classes ..."], targets: Shaped[Tensor, "batch ..."]
     ) -> Scalar:
         if self.class_weights is not None:
-            output = criterion.at_least_float32(output)
+            output = outputs.at_least_float32(output)
             self.class_weights = like(output, self.class_weights)
         ignored = None if targets.is_floating_point() else self.ignored_index
         loss = functional.cross_entropy(
@@ -130,7 +130,7 @@ class BinaryCrossEntropy:
     def __call__(
         self, output: Float[Tensor, " *shape"], targets: Shaped[Tensor, " *shape"]
     ) -> Scalar:
-        output = criterion.at_least_float32(output)
+        output = outputs.at_least_float32(output)
         if self.positive_weight is not None:
             self.positive_weight = like(output, self.positive_weight)
         weight, dtype = self.positive_weight, output.dtype

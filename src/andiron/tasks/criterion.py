@@ -259,11 +259,6 @@ def _of_each(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return of_all
 
 
-def at_least_float32(values: Tensor) -> Tensor:
-    """Half precision as float32: it is too coarse to sum a loss."""
-    return values.float() if values.dtype.itemsize < 4 else values
-
-
 def as_int64(targets: object) -> Any:
     """Integers and booleans as int64, which torch's losses of classes need; others as they are."""
     if not isinstance(targets, Tensor) or targets.dtype == torch.int64:

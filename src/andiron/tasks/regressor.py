@@ -16,13 +16,13 @@ from torch.nn import functional
 
 from andiron import errors
 from andiron.data.dataset import Batch
-from andiron.outputs import RegressionOutput, Scalar, named
+from andiron.outputs import RegressionOutput, Scalar, at_least_float32, named
 from andiron.ranges import Number, Positive
 from andiron.recording import keep_arguments
 from andiron.tasks import named_answers, target_checks as checks
 from andiron.tasks.named_answers import Facts, Fields
 from andiron.tasks.classifier import BinaryCrossEntropy, CrossEntropy
-from andiron.tasks.criterion import Criterion, Loss, Supervised, at_least_float32
+from andiron.tasks.criterion import Criterion, Loss, Supervised
 from andiron.tasks.loss_settings import CLASS_LOSSES
 
 ANSWER_LOSSES = (CrossEntropy, BinaryCrossEntropy, nn.BCEWithLogitsLoss, nn.BCELoss)

@@ -35,7 +35,7 @@ def value_of(name: str, metric: Any, result: object) -> Result:
         return _picture(metric.plot, result)
     numbers = dict(_numbers(name, "", result))
     known = {place: number for place, number in numbers.items() if not math.isnan(number)}
-    return known.get("") if [*numbers] == [""] else known
+    return known.get("") if "" in numbers else known
 
 
 def _numbers(name: str, place: str, result: Any) -> Iterator[tuple[str, float]]:

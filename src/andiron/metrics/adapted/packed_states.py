@@ -99,9 +99,8 @@ def set_gathered(states: Sequence[State], parts: Sequence[Tensor]) -> None:
 
 
 def _reduced(state: State, rows: Tensor) -> Tensor:
-    if len(rows) == 1:
-        return rows[0]
-    return state.reduction(rows)  # type: ignore[misc]  # None has `lacks_reduction`
+    # None has `lacks_reduction`
+    return rows[0] if len(rows) == 1 else state.reduction(rows)  # type: ignore[misc]
 
 
 def _shapes(values: Sequence[Tensor]) -> Int[Tensor, "values 8"]:

@@ -5,7 +5,6 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from andiron import errors, outputs
@@ -96,8 +95,9 @@ def _of_outputs(metric: object, item: object) -> tuple[Any, Any]:
     if not (hasattr(item, "output") and hasattr(item, "targets")):
         raise _misfit(metric, item, "takes predictions and targets, which are not in")
     output, targets = item.output, item.targets
-    if isinstance(output, Tensor) and output.dtype in (torch.bfloat16, torch.float16):
-        output = output.float()  # as metrics of Andiron do: probabilities would be too coarse
+    if isinstance(output, Tensor) and output.is_floating_point():
+        # as metrics of Andiron do: probabilities would be too coarse
+        output = outputs.at_least_float32(output)
     if isinstance(item, outputs.ClassificationOutput):
         if _is_of("torchmetrics.clustering", metric):
             return output.argmax(dim=-1), targets
@@ -107,7 +107,7 @@ def _of_outputs(metric: object, item: object) -> tuple[Any, Any]:
     if isinstance(item, RegressionOutput):
         if _is_of("torchmetrics.regression", metric):  # sums of squares lose the digits of float32
             output, targets = (value.to(sum_dtype(value.device)) for value in (output, targets))
-        if output.ndim == 2 and output.shape[1] == 1:
+        if output.shape[1:] == (1,):
             output, targets = output[:, 0], targets[:, 0]
         if item.has_ignored:
             if targets.ndim > 1:

@@ -25,7 +25,7 @@ class Loss:
 
     def __call__(self, item: Item) -> Parts:
         weight = outputs.loss_weight(item)
-        loss = _wide(item.loss)
+        loss = outputs.at_least_float32(item.loss)
         is_empty = weight == 0  # the mean over no targets may be NaN
         if isinstance(is_empty, Tensor):
             return torch.where(is_empty, 0.0, loss * weight), weight
@@ -34,13 +34,8 @@ class Loss:
     def count_items(self, items: Sequence[Item]) -> Parts:
         """The parts of several items whose weights are integers, in one operation."""
         weights = [item.weight for item in items]
-        losses = _wide(torch.stack([item.loss for item in items]))
+        losses = outputs.at_least_float32(torch.stack([item.loss for item in items]))
         return losses * torch.tensor(weights), sum(weights)
-
-
-def _wide(loss: Tensor) -> Tensor:
-    """At least float32: half precision is too coarse for a sum, and float16 ends at 65504."""
-    return loss.float() if loss.dtype.itemsize < 4 else loss
 
 
 class Accuracy:

@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from andiron import errors, inference
 from andiron.learner import update
 from andiron.learner.precision import Precision
-from andiron.tasks import criterion, named_answers
+from andiron.outputs import at_least_float32
+from andiron.tasks import named_answers
 from andiron.tasks.named_answers import Answering, Facts
 
 
@@ -82,7 +83,7 @@ def of_batch(
             "no tensor with a row for each; call run.model yourself"
         )
     # out of inference mode: a normal tensor; at least float32, as NumPy has no bfloat16
-    rows = criterion.at_least_float32(outputs.cpu()).clone()
+    rows = at_least_float32(outputs.cpu()).clone()
     own: Any = task if isinstance(task, Answering) else None
     answered = own.answers(rows, facts) if own is not None else named_answers.none(rows, None)
     for name, output, fields in zip(names, rows, answered, strict=True):
