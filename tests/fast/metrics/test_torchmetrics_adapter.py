@@ -278,11 +278,9 @@ def test_a_metric_without_a_direction_of_its_own_has_none():
 
 
 def test_an_argument_that_torchmetrics_does_not_know_is_reported_by_the_option():
-    with pytest.raises(
-        errors.ConfigError,
-        match="metrics.theirs.metric: Unexpected keyword arguments: `num_clases`",
-    ):
-        adapted("classification.MulticlassF1Score num_classes=4 num_clases=4")
+    kind = "classification.MulticlassF1Score"
+    words = f"metric._target_=torchmetrics.{kind}: Unexpected keyword arguments: `num_clases`"
+    assert problems(f"{kind} num_classes=4 num_clases=4") == words
 
 
 @pytest.mark.parametrize("case", [
