@@ -52,7 +52,8 @@ class Regressor(Supervised):
     `target_offset`, and outputs and metrics have it back, in float64.
     Targets [batch] are treated as [batch 1]; images [batch channels height width] work too. The
     loss gets its `ignored_index`, if it has one, in place of such targets, not standardised.
-    Raises: ValueError for a standard deviation that is not positive, or a loss of classes.
+    Raises: ValueError for a standard deviation that is not positive, and a loss of classes or of
+    standardised counts.
     """
 
     target_mean: Tensor
@@ -84,6 +85,13 @@ class Regressor(Supervised):
             raise ValueError(
                 f"target_std={target_std}: should be greater than 0; a constant target cannot be "
                 "learned"
+            )
+        is_unchanged = not mean.any() and bool((std == 1).all())
+        if isinstance(loss, nn.PoissonNLLLoss) and (loss.log_input or not is_unchanged):
+            raise ValueError(
+                "loss: PoissonNLLLoss compares rates with counts, and the task standardises both; "
+                "set task.target_mean=0 task.target_std=1 +loss.log_input=false, with a network "
+                "that ends in softplus"
             )
         self.register_buffer("target_mean", mean.float(), persistent=False)
         self.register_buffer("target_std", std, persistent=False)

@@ -153,3 +153,19 @@ def test_half_precision_does_not_round_the_answer():
         item, half = model.predict(Batch(inputs, torch.full((7,), 1000.0))), model.network(inputs)
     assert half.dtype == torch.bfloat16 and item.output.dtype == torch.float32
     assert torch.equal(item.output, 1000 + half.float())  # in bfloat16 all would be 1000
+
+
+@pytest.mark.parametrize(
+    ("log_input", "spread"),
+    [(True, {}), (False, {"target_mean": 3.0}), (False, {"target_std": 2.0})],
+)
+def test_a_loss_of_counts_that_are_standardised_is_refused(log_input, spread):
+    loss = nn.PoissonNLLLoss(log_input=log_input)
+    message = message_of(ValueError, lambda: Regressor(network(), loss, **spread))
+    assert "set task.target_mean=0 task.target_std=1 +loss.log_input=false" in message
+
+
+def test_rates_are_learned_in_the_unit_of_the_counts():
+    loss, rates = nn.PoissonNLLLoss(log_input=False), nn.Sequential(network(1), nn.Softplus())
+    item = Regressor(rates, loss).valid_step(Batch(batch(7).inputs, torch.arange(7.0)))
+    assert torch.equal(item.loss, loss(item.output, torch.arange(7.0)[:, None]))
