@@ -11,7 +11,7 @@
 15
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import torch
@@ -26,7 +26,7 @@ from andiron.plain import readable
 from andiron.ranges import Count, Fraction, Positive
 from andiron.recording import keep_arguments
 from andiron.tasks import criterion, named_answers, target_checks as checks
-from andiron.tasks.named_answers import Facts
+from andiron.tasks.named_answers import Facts, Fields
 from andiron.tasks.class_weights import like, positive, total_weight
 from andiron.tasks.criterion import Criterion, Loss, Supervised
 from andiron.tasks.loss_settings import class_function
@@ -262,11 +262,19 @@ class MultiLabelClassifier(YesOrNo):
     """
 
     item = outputs.MultiLabelClassificationOutput
-    answer = staticmethod(named_answers.labels)
     num_dims = 2
     remedy = "should both be [batch, labels], a 0 or 1 for every logit"
 
+    def answers(self, outputs: Tensor, facts: Facts) -> Iterable[Fields]:
+        """The labels of each sample, and the probability of each label."""
+        return named_answers.labels(outputs, _label_names(facts))
+
     def target_text(self, target: Tensor, facts: Facts) -> str:
         """The labels of one sample."""
-        names = outputs.named(facts.get("class_names"), len(target))
+        names = outputs.named(_label_names(facts), len(target))
         return ";".join(name for name, value in zip(names, target, strict=True) if value >= 0.5)
+
+
+def _label_names(facts: Facts) -> Sequence[str] | None:
+    """The names of classes, or the columns of a table that has one for each label."""
+    return facts.get("class_names") or facts.get("target_columns")

@@ -83,3 +83,10 @@ def test_shapes_that_would_broadcast_or_fail_are_refused(shape):
 def test_a_loss_of_classes_or_of_probabilities_is_refused(task, loss):
     said = message_of(ValueError, task, network(), loss)
     assert "does not take a logit for each yes or no; choose loss=binary_cross_entropy" in said
+
+
+def test_answers_have_the_columns_of_a_table_with_one_for_each_label():
+    task, facts = MultiLabelClassifier(nn.Identity()), {"target_columns": ["road", "water"]}
+    (fields,) = task.answers(torch.tensor([[1.0, -1.0]]), facts)
+    assert fields["labels"] == ("road",) and [*fields["probabilities"]] == ["road", "water"]
+    assert task.target_text(torch.tensor([0, 1]), facts) == "water"
