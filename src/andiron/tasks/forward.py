@@ -10,6 +10,7 @@
 
 import dataclasses
 import difflib
+import inspect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -198,7 +199,10 @@ class Forward(Supervised):
         """The error for a network that gives no loss, as the batch has none of the targets."""
         names = [*(structures.fields(batch) or ())]
         near = difflib.get_close_matches(self.targets, names, 1)
-        taken = (self.inputs or {name: name for name in names if name not in near}) | {
+        # by **kwargs a network may take what it does not use, such as the text of the tokens
+        accepted = inspect.signature(self.network.forward).parameters
+        used = [name for name in names if name in accepted] or names
+        taken = (self.inputs or {name: name for name in used if name not in near}) | {
             self.targets: near[0] if near else "FIELD"
         }
         inputs = ", ".join(f"{key}: {name}" for key, name in taken.items())

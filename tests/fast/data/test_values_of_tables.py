@@ -42,7 +42,9 @@ def warnings(caplog):
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-@pytest.mark.parametrize("kind", ["int96", "nanoseconds", "microseconds", "zone", "days"])
+@pytest.mark.parametrize(
+    "kind", ["int96", "nanoseconds", "microseconds", "milliseconds", "zone", "days"]
+)
 def test_dates_of_parquet_are_their_days_in_every_type(tmp_path, kind):
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -50,6 +52,7 @@ def test_dates_of_parquet_are_their_days_in_every_type(tmp_path, kind):
     if kind == "nanoseconds":
         days = [date(2024, 5, 31), date(1700, 1, 1), date(2262, 4, 11), date(1970, 1, 1)] * 10
     types = {"days": pyarrow.date32(), "nanoseconds": pyarrow.timestamp("ns"),
+             "milliseconds": pyarrow.timestamp("ms"),
              "zone": pyarrow.timestamp("us", "Asia/Kolkata")}  # fmt: skip
     columns = {"until": pyarrow.array(days, pyarrow.date32()), "y": ["a", "b", "b", "a"] * 10}
     if kind != "days":

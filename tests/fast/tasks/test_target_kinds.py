@@ -152,6 +152,16 @@ def test_a_field_of_targets_of_another_name_is_named_with_the_options(fields, re
     assert "the batch has no field 'labels', but: ids, " in message and message.endswith(remedy)
 
 
+def test_the_options_name_no_field_that_the_network_only_takes_as_one_more():
+    class Tagger(nn.Module):
+        def forward(self, ids=None, labels=None, **further):
+            return {"logits": torch.zeros(2, CLASSES)}
+
+    batch = {"text": ["a", "b"], "ids": torch.zeros(2), "label": torch.zeros(2).long()}
+    message = message_of(errors.DataError, Forward(Tagger()).train_step, batch)
+    assert message.endswith("'task.inputs={ids: ids, labels: label}' task.targets=label")
+
+
 @pytest.mark.parametrize("loss", [
     functional.binary_cross_entropy_with_logits, functional.soft_margin_loss, nn.BCELoss(),
 ])  # fmt: skip

@@ -147,7 +147,7 @@ def of_parquet(path: Path, file: Any, request: Request) -> Table:
     schema |= {name: polars.Float64 for name, kind in schema.items()
                if kind in (polars.Int128, polars.UInt128)}  # which NumPy has not  # fmt: skip
     casts = polars.ScanCastOptions(
-        datetime_cast="nanosecond-downcast", integer_cast="allow-float"
+        datetime_cast=["nanosecond-downcast", "millisecond-upcast"], integer_cast="allow-float"
     )
     scan = polars.scan_parquet(
         content, schema=schema, cast_options=casts, extra_columns="ignore", glob=False
