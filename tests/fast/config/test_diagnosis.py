@@ -213,6 +213,17 @@ def test_a_mistake_in_an_experiment_has_its_remedy(tmp_path, content, options, w
     assert lacking(words, message) == []
 
 
+def test_a_file_cannot_choose_of_a_group_below_its_own(tmp_path):
+    (tmp_path / "task").mkdir()
+    (tmp_path / "task" / "mine.yaml").write_text(
+        "# @package _global_\ndefaults: [override /checkpoint: last_and_best]\n"
+    )
+    given = ["--config-dir", str(tmp_path), "task=mine"]
+    message = message_of(errors.ConfigError, composition.composed, CONF, given)
+    assert "'task/mine': checkpoint: its group is below that of this file in train" in message
+    assert "the first line" not in message
+
+
 NODE = "{_target_: mine.Part, size: [3, 4]}"
 
 

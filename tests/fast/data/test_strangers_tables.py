@@ -661,7 +661,7 @@ def test_bytes_below_a_plain_title_lead_to_the_encoding(tmp_path):
 def test_numbers_with_signs_lead_to_the_command_that_removes_them(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + "".join(f"{row}%,{row % 2}\n" for row in range(40)))
-    assert "remove the signs, as sed 's/[%$£€]//g' does" in refusal(path)
+    assert "remove the signs, as sed -E 's/(%) ?([0-9])/" in refusal(path)
     path.write_text(path.read_text().replace("%", "").replace("7,", "many,"))
     assert "remove the signs" not in refusal(path)
 
@@ -670,8 +670,21 @@ def test_signs_of_another_encoding_are_removed_after_it(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + "".join(f"{row} €,{row % 2}\n" for row in range(40)), "cp1252")
     line = re.search("as (iconv .+) does, and then", refusal(path, encoding="cp1252"))[1]
-    path.write_bytes(subprocess.check_output(line.replace(" |", f" {path} |"), shell=True))
+    path.write_bytes(subprocess.check_output(line.replace(" |", f" {path} |", 1), shell=True))
     assert len(all_inputs(load(path, "y"))) == 40
+
+
+@pytest.mark.parametrize("price", ["R$ {}", "{} zł", "{} kr", "CHF {}", "-$ {}", "{} €"])
+def test_currencies_are_removed_beside_numbers_only(tmp_path, price):
+    path, sign = tmp_path / "t.csv", price.replace("{}", "").strip(" -")
+    rows = (f"{price.format(row)};{sign};Sankrit EUROPA;{row % 2}\n" for row in range(60))
+    path.write_text("x;currency;place;y\n" + "".join(rows), "utf-8")
+    line = re.search("as (sed .+) does", refusal(path))[1]
+    path.write_bytes(subprocess.check_output(f"{line} {path}", shell=True))
+    splits = load(path, "y")
+    assert {*all_inputs(splits)[:, 0].abs().tolist()} == {*map(float, range(60))}
+    texts = [column["categories"] for column in splits.facts["encoding"]["columns"][1:]]
+    assert texts == [(sign,), ("Sankrit EUROPA",)]
 
 
 def test_points_that_may_divide_thousands_are_named_with_the_option(tmp_path, caplog):

@@ -197,6 +197,19 @@ def test_a_column_of_dates_is_named_with_the_option(tmp_path, caplog, date_forma
     assert "looks like dates" not in caplog.text
 
 
+def test_a_time_beside_dates_of_a_given_format_is_named_with_what_can_be_done(tmp_path, caplog):
+    rows = [f"{row % 28 + 1:02}.01.2025,{row % 24:02}:15,{row % 2}" for row in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["day,time,y", *rows]) + "\n")
+    load(tmp_path / "t.csv", date_format="%d.%m.%Y")
+    (actual,) = warnings(caplog)
+    assert "column 'time' looks like dates, and is not read as such; data.date_format is" in actual
+    assert """'data.exclude=["time"]'""" in actual
+    assert """'data.categories=["time"]'""" in actual
+    caplog.clear()
+    load(tmp_path / "t.csv", date_format="%d.%m.%Y", categories=["time"])
+    assert warnings(caplog) == []
+
+
 def test_names_of_months_in_another_language_are_taken_for_dates(tmp_path, caplog):
     texts = ["12. března 2023", "1 août 2021"]
     rows = [f"{texts[row % 2]},{row % 2}" for row in range(40)]

@@ -22,10 +22,11 @@ from andiron.data.on_disk.category_names import BOOLEANS, days
 from andiron.data.on_disk.columns import Kind, Reading
 
 MOST_LOOKED_AT = 1000  # of a column
-SIGN = "(?:[%‰$¢£¥€₹₽₩]|EUR|USD|GBP|CHF)?"
+SIGNS = "[%‰¢£¥€₹₽₩]|R?[$]|zł|Kč|kr|EUR|USD|GBP|CHF|PLN|CZK|SEK|NOK|DKK|BRL"
+SIGN = f"({SIGNS})?"
 # such as 45 %, $9.50, 1.234,5 or inf; not >7 and 65+, which are classes
 LIKE_NUMBER = re.compile(
-    rf"[+-]?\s*{SIGN}\s*(\d+([.,'\s]\d{{3}})*[.,]?\d*|inf)\s*{SIGN}", re.ASCII | re.I
+    rf"[+-]?\s*{SIGN}\s*(?:\d+(?:[.,'\s]\d{{3}})*[.,]?\d*|inf)\s*{SIGN}", re.ASCII | re.I
 )
 LIKE_DATE = re.compile(  # a number such as 20240531, a month such as 2024-05 and a time too
     r".*\b(\d{1,4}[./ -]\d{1,2}[./ -]\d{2,4}|\d{4}([./-]\d{1,2}){2})\b.*"

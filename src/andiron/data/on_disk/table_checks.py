@@ -21,6 +21,10 @@ COMMA = (
     """set "data.decimal=','" if 1,5 is a fraction, with "data.thousands='.'" for 1.234,5, or """
     """"data.thousands=','" if 1,234 is over a thousand"""
 )
+DATE_FORMAT = (
+    "set data.date_format, such as '%d.%m.%Y', '%Y%m%d', '%H:%M' or '%b %d %Y' (names of months "
+    "are English)"
+)
 GROUPED = {  # by the separator as it is typed
     "' '": r"^-?\d{1,3}\s\d{3}",
     "'.'": r"^-?\d{1,3}\.\d{3}",
@@ -143,9 +147,11 @@ def _warn_of_columns(
         dates = [*filter(column_values.LIKE_DATE.fullmatch, some)]
         if 2 * len(dates) > len(some):  # a sum may stand below them
             log.warning(
-                "%s: column %r looks like dates, and is not read as such; set data.date_format, "
-                "such as '%%d.%%m.%%Y', '%%Y%%m%%d', '%%H:%%M' or '%%b %%d %%Y' (names of months "
-                "are English)", source, name,
+                "%s: column %r looks like dates, and is not read as such; %s", source, name,
+                DATE_FORMAT if request.reading.date_format is None
+                else "data.date_format is that of all dates: write them alike, leave out the "
+                f"column ({argument('exclude', [*request.exclude, name])}), or keep it as it is "
+                f"({argument('categories', [*request.reading.kinds, name])})",
             )  # fmt: skip
     if request.targets and request.features is None and not request.kept:
         distinct = {name: column_values.texts(values[name].drop_nulls().unique()) for name in texts}
@@ -186,12 +192,17 @@ def _refusal(
     return f"{where}{number} {table.unit}s cannot be used:\n{lines}{more}{remedy}"
 
 
-def _without_signs(encoding: str | None) -> str:
+def _without_signs(texts: polars.Series, encoding: str | None) -> list[str]:
     """The remedy for signs beside numbers, by a command that reads UTF-8."""
-    removed = "sed 's/[%$£€]//g' does"
-    if encoding is None:
-        return f"remove the signs, as {removed}"
-    return f"remove the signs, as iconv -t utf-8 -f {encoding} | {removed}, and then data.encoding"
+    like = [*filter(None, map(column_values.LIKE_NUMBER.fullmatch, texts))]
+    signs = "|".join(sorted({sign.replace("$", "[$]") for text in like for sign in text.groups("")
+                             if sign}))  # fmt: skip
+    if not signs:
+        return []
+    command = rf"sed -E 's/({signs}) ?([0-9])/\2/g; s/([0-9]) ?({signs})/\1/g' does"
+    if encoding is not None:
+        command = f"iconv -t utf-8 -f {encoding} | {command}, and then data.encoding"
+    return [f"remove the signs, as {command}"]
 
 
 def _remedy(bad: polars.DataFrame, request: Request, number_valid: int) -> str:
@@ -202,8 +213,8 @@ def _remedy(bad: polars.DataFrame, request: Request, number_valid: int) -> str:
     reading = request.reading
     if "," not in (reading.decimal, reading.thousands) and bad["text"].str.contains(r"\d,\d").any():
         remedies.append(COMMA)
-    if bad["text"].str.contains(r"\d\s?[%‰]|[$£€]").any():
-        remedies.append(_without_signs(reading.encoding))
+    some = column_values.texts(bad["text"].head(column_values.MOST_LOOKED_AT))
+    remedies += _without_signs(some, reading.encoding)
     for typed, grouped in GROUPED.items():
         if reading.thousands is None and bad["text"].str.contains(grouped).any():
             example = f"1{typed[len(typed) // 2]}234"
