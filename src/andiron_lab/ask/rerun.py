@@ -89,8 +89,9 @@ def changes(folder: RunFolder, config: Train, trusted: Trust = LIST_ALONE) -> It
 def changes_since(records: Sequence[Mapping[str, object]], parts: Components) -> Iterator[str]:
     """A line for each fact in these records of a run that differs now, with these `parts` of it."""
     seed = {"seed": 0}  # is not compared
-    size, started = parts.world.size, parts.started
-    record = metadata.Record(seed, parts.splits, parts.device, {}, size, started)
+    record = metadata.Record(
+        seed, parts.splits, parts.device, {}, parts.world.size, started=parts.started
+    )
     origin, _ = record.origin()
     differing = (provenance.differences(record, origin).items() for record in records)
     yield from dict.fromkeys(f"{n}: {was}, now {is_now}" for n, (was, is_now) in chain(*differing))

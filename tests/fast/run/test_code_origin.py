@@ -6,6 +6,7 @@ import importlib.metadata
 import re
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -74,6 +75,34 @@ def test_a_module_that_no_repository_tracks_has_its_checksum(project):
         "path": str(project / "origin_parts.py"), "bytes": 7,
         "sha256": hashlib.sha256(b"lr = 1\n").hexdigest(),
     }  # fmt: skip
+
+
+def test_a_signal_that_raises_as_the_thread_starts_leaves_no_thread(monkeypatch):
+    """The exit of the process would wait for it."""
+    start, started = threading.Thread.start, []
+
+    def interrupted(thread):
+        start(thread)
+        started.append(thread)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    monkeypatch.setattr(code_origin, "gather", lambda config_dirs: None)
+    with pytest.raises(KeyboardInterrupt) as kept:  # and with it the frames, as an interrupter does
+        code_origin.Gathering()
+    (thread,) = started
+    thread.join(20)
+    assert not thread.is_alive() and kept.tb
+
+
+def test_a_module_that_is_imported_while_the_code_is_gathered_counts(project):
+    git(project, "rm", "-q", "--cached", "origin_parts.py")
+    module = sys.modules.pop("origin_parts")
+    before, until_it_is_fixed = code_origin.Gathering(), code_origin.Gathering()
+    assert before() == code_origin.gather()
+    sys.modules["origin_parts"] = module
+    assert "origin_parts" not in before()[0]["modules"]
+    assert "origin_parts" in until_it_is_fixed()[0]["modules"]
 
 
 def test_runs_are_not_untracked_files(project):

@@ -43,6 +43,38 @@ def test_a_best_job_that_was_resumed_is_reported_with_its_changes(here):
     assert compared.output.endswith("the best was resumed since, with num_epochs=3\n")
 
 
+READ_SLOWLY = f"""
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+
+ANDIRON = [sys.executable, {str(ROOT / "scripts" / "andiron.py")!r}]
+COMMAND = [*ANDIRON, "runs", "list", "run", "--columns", "status,lr,problem"]
+
+
+class Seen(torch.utils.data.TensorDataset):
+    \"""Notes what another process sees of the run while its data are read.\"""
+
+    def __init__(self):
+        super().__init__(torch.zeros(8, 2), torch.zeros(8, dtype=torch.long))
+        Path("seen.txt").write_bytes(subprocess.check_output(COMMAND))
+        Path("files.txt").write_text(" ".join(path.name for path in Path("run").iterdir()))
+"""
+
+
+def test_a_run_is_seen_with_its_options_while_its_data_are_read(here, monkeypatch):
+    (here / "slow_parts.py").write_text(READ_SLOWLY)
+    monkeypatch.syspath_prepend(here)
+    data = ("data=torch_dataset", "data.train={_target_: slow_parts.Seen}", "data.num_classes=2")
+    ended = called(train.main, *data, "num_epochs=1", "lr=0.25", "hydra.run.dir=run")
+
+    assert (ended.code, ended.errors) == (0, "")
+    assert (here / "seen.txt").read_text().splitlines()[1].split() == ["run", "running", "0.25", "-"]
+    assert {".hydra", "config.json"} <= {*(here / "files.txt").read_text().split()}
+
+
 def test_help_ends_quietly_when_its_reader_has_enough(tmp_path):
     command = [sys.executable, str(ROOT / "train.py"), "--help"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

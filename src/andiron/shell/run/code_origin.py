@@ -9,7 +9,8 @@ import os
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any
 import andiron
 from andiron.disk import checksums
 from andiron.run_folder import RunFolder, is_sweep
+from andiron.shell.config import project
 
 MOST_MODULES, MOST_UNTRACKED = 200, 1000
 MOST_INSIDE = 1000  # entries of an untracked folder that are looked at for runs
@@ -42,6 +44,32 @@ Patches = dict[str, bytes]  # by file name
 Gathered = tuple[dict[str, Any], Patches]
 
 
+class Gathering:
+    """`gather` in a thread: git takes 0.1 s for each repository, in which a run starts.
+
+    Call it for the code; it waits. Modules of the user that are imported until the first call
+    count.
+    """
+
+    def __init__(self) -> None:
+        self._known = {*sys.modules}
+        self._is_fixed = False
+        self._start()
+
+    def __call__(self) -> Gathered:
+        if not self._is_fixed and own_modules(self._known):
+            self._start()
+        self._is_fixed = True
+        return self._code.result()
+
+    def _start(self) -> None:
+        pool = ThreadPoolExecutor(1)
+        try:
+            self._code = pool.submit(gather, project.config_dirs())
+        finally:  # a signal may raise as the thread starts: without this, the exit waits for it
+            pool.shutdown(wait=False)
+
+
 def gather(config_dirs: Iterable[Path] = ()) -> Gathered:
     """Andiron's checkout as `git`, other repositories as `projects`, other code as `modules`.
 
@@ -53,20 +81,20 @@ def gather(config_dirs: Iterable[Path] = ()) -> Gathered:
     with_code = [own, *map(repository_around, dict.fromkeys(map(os.path.dirname, modules)))]
     with suppress(FileNotFoundError):  # the working folder was removed
         config_dirs = [*config_dirs, Path.cwd()]
-    git, projects = None, dict[str, Any]()
-    roots = dict.fromkeys([*with_code, *map(repository_around, config_dirs)])
-    for root in filter(None, roots):
-        record, patch, tracked = _repository(root, has_code=root in with_code)
-        if record is None:
-            continue
-        patches |= {record["uncommitted"]: patch} if patch else {}
-        for name in tracked:
-            modules.pop(os.path.join(root, name), None)
-        if root == own:
-            git = record
-        else:
-            name = os.path.basename(root)
-            projects[root if name in projects else name] = record
+    repositories, projects = dict[str, Any](), dict[str, Any]()
+    roots = [*filter(None, dict.fromkeys([*with_code, *map(repository_around, config_dirs)]))]
+    with ThreadPoolExecutor(max(1, len(roots))) as pool:  # git mostly waits
+        records = pool.map(lambda root: _repository(root, has_code=root in with_code), roots)
+        for root, (record, patch, tracked) in zip(roots, records, strict=True):
+            if record:
+                repositories[root] = record
+                patches |= {record["uncommitted"]: patch} if patch else {}
+                for name in tracked:
+                    modules.pop(os.path.join(root, name), None)
+    git = repositories.pop(own, None) if own else None
+    for root, record in repositories.items():
+        name = os.path.basename(root)
+        projects[root if name in projects else name] = record
     installed = package if git is None else None
     return {"git": git, "projects": projects, "modules": _checksums(modules, installed)}, patches
 
@@ -84,12 +112,14 @@ def _checksums(modules: dict[str, str], package: str | None) -> dict[str, Any]:
     return named
 
 
-def own_modules() -> dict[str, str]:
+def own_modules(known: Collection[str] = ()) -> dict[str, str]:
     """The imported modules outside the standard library, site-packages and Andiron: name by file.
+
+    Those with `known` names are left out.
     """
     package = os.path.dirname(andiron.__file__)
     # a copy is made in one step: a garbage collection or a thread may import beside a loop
-    loaded = sys.modules.copy().items()
+    loaded = [module for module in sys.modules.copy().items() if module[0] not in known]
     modules = [pair for pair in loaded if isinstance(pair[1], ModuleType)]
     files = sorted((name, str(vars(module).get("__file__"))) for name, module in modules)
     others = [pair for pair in files if not _is_installed(pair[1], f"{package}{os.sep}")]
@@ -108,11 +138,11 @@ def repository_around(folder: str | Path) -> str | None:
     return next(roots, None)
 
 
-def _repository(root: str, *, has_code: bool) -> tuple[dict[str, Any] | None, bytes, list[str]]:
-    """The record of a repository, its patch, and its tracked files; None without a commit."""
+def _repository(root: str, *, has_code: bool) -> tuple[dict[str, Any], bytes, list[str]]:
+    """The record of a repository, its patch, and its tracked files; empty without a commit."""
     revision = _git(root, "rev-parse HEAD")
     if revision is None:
-        return None, b"", []
+        return {}, b"", []
     patch = _patch(root, has_code=has_code)
     others = _list_files(root, "--others --exclude-standard --directory")
     names = [name for name in others if not _is_generated(Path(root, name))]

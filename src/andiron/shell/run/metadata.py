@@ -28,10 +28,10 @@ from andiron.plain.markdown import fenced
 from andiron.protocols import Sessions
 from andiron.run_folder import RunFolder
 from andiron.serialization.safetensors_codec import save_tensors
-from andiron.shell.config import project, schema
+from andiron.shell.config import schema
 from andiron.shell.config.leaves import Changes, by_dotted_name
-from andiron.shell.run import code_origin, provenance, resume_policy, run_record, status
-from andiron.shell.run.code_origin import Gathered, Patches
+from andiron.shell.run import provenance, resume_policy, run_record, status
+from andiron.shell.run.code_origin import Gathered, Gathering, Patches
 from andiron.writers import Writers
 
 DECISIVE = re.compile(  # parts of the code and the machine that can change results
@@ -59,20 +59,21 @@ class Record:
     device: torch.device
     groups: Mapping[str, object]
     processes: int
+    code: Gathering | None = None  # if it is gathered beside
     started: Mapping[str, object] = field(default_factory=dict)  # the weights of `start_from`
     others: Files = field(default_factory=dict)
     updates: int | None = None
     changes: Changes = field(default_factory=dict)
 
     def origin(self) -> Gathered:
-        """The content of provenance.json as of now, and patches by file name."""
+        """The content of provenance.json as of now, and patches by file name; waits for git."""
         splits = self.splits
         data: dict[str, object] = {"name": splits.name, "sha256": None}
         if isinstance(splits, Splits):
             data |= {"sha256": splits.fingerprint, "sizes": provenance.sizes(splits)}
             if splits.more_fingerprints:
                 data["valid_sets"] = dict(splits.more_fingerprints)
-        code, patches = code_origin.gather(project.config_dirs())
+        code, patches = (self.code or Gathering())()
         seed, world = self.plain["seed"], self.processes
         known = provenance.surroundings(seed, data, self.device, world) | dict(self.started)
         return {name: known[name] for name in ("command", "andiron")} | code | known, patches
@@ -88,7 +89,10 @@ class Record:
         }
         pages = {path.stem: contents[path] for path in contents if path != folder.data}
         texts = {name: fenced(json.dumps(page, indent=2), "json") for name, page in pages.items()}
-        run_record.write(folder, self._files(folder, contents, patches))
+        files_of = self._files(folder, contents, patches)
+        if folder.config.exists():  # a command has written it with its claim
+            del files_of[folder.config]
+        run_record.write(folder, files_of)
         session.start_session(hyperparameters(self.plain), texts)
 
     def of_resume(self, folder: RunFolder) -> Files:
@@ -116,7 +120,7 @@ class Record:
 
     def _files(
         self, folder: RunFolder, contents: Mapping[Path, object], patches: Patches
-    ) -> Files:
+    ) -> dict[Path, bytes]:
         as_json = {path: files.as_indented_json(content) for path, content in contents.items()}
         named = {folder.path / name: patch for name, patch in patches.items()}
         return {**self.others, **as_json, **named}

@@ -30,11 +30,11 @@ from andiron.shell.config.schema import Train
 from andiron.shell.config.signatures import signature
 from andiron.shell.config.trust import Trust, nodes
 from andiron.shell.run import lab_options, metadata, provenance, resume_policy, run_record
+from andiron.shell.run.code_origin import Gathering
 from andiron.shell.run.metadata import Files, Record, Show, Summary, Weights
 from andiron.shell.run.status import Report, write_errors_explained
 
 MODEL_VIEWS = "andiron_lab.views.model_views"  # layers, graph and embeddings of a model
-NONE: Files = {}
 log = logging.getLogger("andiron")
 
 
@@ -74,8 +74,8 @@ class Experiment:
         rates = self.learner.rates  # of the first update
         groups = group_table.param_groups(built.optimizer.groups, rates, built.schedule)
         self._record = None if built.world.rank else Record(
-            config.recorded(), built.splits, built.device, groups, built.world.size, built.started,
-            **of_record,
+            config.recorded(), built.splits, built.device, groups, built.world.size,
+            started=built.started, **of_record,
         )  # fmt: skip
 
     @property
@@ -165,20 +165,18 @@ def build(
     config: Train,
     run_dir: Path,
     *,
-    others: Files = NONE,
     interrupter: Interrupter | None = None,
     trusted: Trust | None = None,
     world: World | None = None,
 ) -> Experiment:
     """A new run in `run_dir`; with `trusted`, of a configuration read from another run's folder.
 
-    `others` are files that are recorded with it. With `fork_from`, it begins with the state of
-    another run.
+    With `fork_from`, it begins with the state of another run.
     In a `world` of several processes, all call it; rank 0 writes the record.
     Raises: ConfigError, DataError or DeviceError; RunFolderError without a run to fork.
     """
     folder, point = RunFolder(run_dir), None
-    world = _begin(config, world)
+    world, code = _begin(config, world)
     if forked := config.fork_from:
         own = trusted or Trust(tuple(config.trust))
         forks = lab_options.module("forks.fork_point", "fork_from")
@@ -186,7 +184,7 @@ def build(
         built = point.build(config, own, world)
     else:
         built = components.build(config, trusted, world=world)
-    with _assemble(config, folder, built, interrupter, others=others) as experiment:
+    with _assemble(config, folder, built, interrupter, code=code) as experiment:
         if point is not None:
             point.begin(experiment.learner, config, built)
     return experiment
@@ -197,7 +195,7 @@ def resume(
     run_dir: Path,
     changes: Changes,
     *,
-    others: Files = NONE,
+    others: Files | None = None,
     is_whole: bool = False,
     interrupter: Interrupter | None = None,
     trusted: Trust | None = None,
@@ -212,7 +210,7 @@ def resume(
     Raises: ConfigError, DataError or DeviceError.
     """
     folder = RunFolder(run_dir)
-    world = _begin(config, world)
+    world, code = _begin(config, world)
     path, checkpoint = saved = world.decided(
         lambda: resume_point.newest(
             configured_store.store(config.checkpoint, folder.checkpoints, trusted),
@@ -223,9 +221,9 @@ def resume(
     built = components.build(dataclasses.replace(config, start_from=None), trusted, limit, world)
     world.decided(lambda: provenance.check_data(folder, built.splits, changes))
     resume_point.check(config, built, checkpoint, changes)
-    resumed = {"updates": checkpoint.state["updates"], "changes": changes, "others": others}
-    assembled = _assemble(config, folder, built, interrupter, is_whole=is_whole, **resumed)
-    with assembled as experiment:
+    of_resume = {"updates": checkpoint.state["updates"], "changes": changes, "others": others or {}}
+    options = {"is_whole": is_whole, "code": code, **of_resume}
+    with _assemble(config, folder, built, interrupter, **options) as experiment:
         learner = experiment.learner
         resume_point.resume(learner, config, saved, changes)
         if experiment.is_done:
@@ -238,12 +236,14 @@ def resume(
     return experiment
 
 
-def _begin(config: Train, world: World | None) -> World:
-    """The world, after a seed for the generators that are not Andiron's."""
+def _begin(config: Train, world: World | None) -> tuple[World, Gathering | None]:
+    """The world, and the code, gathered meanwhile; None in the processes that record nothing."""
+    world = world or World(slices=config.slices)
+    code = None if world.rank else Gathering()
     for *_, node in nodes(dataclasses.asdict(config)):
         signature(node["_target_"])  # imports code of the user's, which may draw: before the seed
     randomness.seed_others(config.seed)
-    return world or World(slices=config.slices)
+    return world, code
 
 
 @contextmanager

@@ -75,6 +75,9 @@ class _TrainedRun:
         with ExitStack() as at_end, exhausted.explained(config.demands):
             with self.interrupter.held_back():
                 report = at_end.enter_context(claim.claimed(folder, overwrite=config.overwrite))
+                options = files.as_indented_json(config.recorded())
+                with status.write_errors_explained(folder):  # seen while the data are read
+                    run_record.write(folder, {folder.config: options, **self.others})
             self._made("build", at_end, trusted=self.trusted).run(report)
 
     def resume(self) -> None:
@@ -94,7 +97,8 @@ class _TrainedRun:
         explained = exhausted.explained(config.demands)
         with claim.resumed(folder) as report, explained, ExitStack() as at_end:
             named = leaves.by_name(changes)
-            resumed = self._made("resume", at_end, named, is_whole=is_whole, trusted=trust)
+            options = {"others": self.others, "is_whole": is_whole, "trusted": trust}
+            resumed = self._made("resume", at_end, named, **options)
             self.interrupter.mark_begun()
             if resumed.is_done:
                 finished_run.log_end(folder, recorded)
@@ -124,7 +128,7 @@ class _TrainedRun:
         if self.share is not None:
             make = self.share(make, self.config)
         parts = self.config, self.folder.path, *changes
-        made = make(*parts, others=self.others, interrupter=self.interrupter, **options)
+        made = make(*parts, interrupter=self.interrupter, **options)
         self.interrupter.hear()
         return made
 
