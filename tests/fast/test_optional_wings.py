@@ -37,7 +37,7 @@ def test_what_a_wing_needs_and_lacks_is_raised(package, library):
 
 
 @pytest.mark.parametrize(("needs", "option"), [
-    (lambda: lab_options.forks("fork_point"), "fork_from"),
+    (lambda: lab_options.module("forks.fork_point", "fork_from"), "fork_from"),
     (lambda: lab_options.adapters({"lora": {"adapter": {"rank": 4}}}), "param_groups.lora.adapter"),
     (lambda: lab_options.module("mirror", "the mirror of a run"), "the mirror of a run"),
 ])  # fmt: skip

@@ -76,14 +76,15 @@ def warn_of_activations(loss: Any, output: Float[Tensor, "batch ..."]) -> None:
         return
     takes_log = function is functional.nll_loss
     sums = (output.exp() if takes_log else output).sum(1)
-    is_one = bool(((sums - 1).abs() < 0.01).all())  # bfloat16 rounds to 0.4 %
-    if takes_log and not is_one:
+    is_one = ((sums - 1).abs() < 0.01).all()  # bfloat16 rounds to 0.4 %
+    are_probabilities = bool(is_one if takes_log else is_one & (output >= 0).all())
+    if takes_log and not are_probabilities:
         log.warning(
             "loss: %s takes logarithms of probabilities, and the network's outputs are none: end "
             "the network with log_softmax(dim=1), or take loss=cross_entropy",
             readable.name_of(loss),
         )
-    if not takes_log and is_one and bool((output >= 0).all()):
+    if are_probabilities and not takes_log:
         log.warning(
             "loss: %s applies softmax, and the network has applied it already (the outputs of a "
             "sample sum to 1): training is slower and ends worse; return the logits",
