@@ -21,6 +21,7 @@ class Progress:
     num_updates: int = 0  # of the whole run; skipped updates are not counted
     first_updates: int = 0  # completed before this process
     latest: dict[str, dict[str, float]] = field(default_factory=dict)  # by split
+    measured: dict[str, int] = field(default_factory=dict)  # updates before the latest values
 
     def start_epoch(self, epoch: int, batch: int) -> None:
         """Moves to a place in an epoch, both counted from 0."""

@@ -15,6 +15,7 @@ from andiron_lab.data.shard_files import check_checksums
 from andiron_lab.data.shard_writing import tokenize
 from andiron_lab.data.token_shards import token_shards
 from andiron_lab.data.tokenizer_texts import TokenizerTexts, of_record
+from andiron_lab.data.tokenizing import main
 from refusals import message_of
 
 tokenizers = pytest.importorskip("tokenizers")
@@ -85,6 +86,20 @@ def test_a_tokenizer_that_kept_its_dropout_writes_the_tokens_without_it(tokenize
         tokenize([texts], str(tmp_path / f"{name}.json"), tmp_path / name)
     written = [next((tmp_path / name).glob("*.bin")).read_bytes() for name in ("plain", "dropping")]
     assert written[0] == written[1]
+
+
+def test_documents_without_a_token_between_them_are_named(tokenizer, tmp_path, capsys):
+    model = json.loads(tokenizer.read_text().replace("<|endoftext|>", "<eot>"))
+    (tmp_path / "own.json").write_text(json.dumps(model))
+    sources = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    for source in sources:
+        source.write_text("To be")
+    given = [*sources, "--tokenizer", tmp_path / "own.json", "--to", tmp_path / "tokens"]
+    for further in [], ["--end", "<eot>"]:
+        main.run(main.parser().parse_args([*map(str, given), *further]))
+        given[-1] = tmp_path / "others"
+        said = "; no token ends a document: --end names one" in capsys.readouterr().out
+        assert said == (not further)
 
 
 def test_packed_windows_are_slices_of_all_tokens(folder, tokenizer):

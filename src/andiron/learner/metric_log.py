@@ -183,8 +183,9 @@ class MetricLog:
         batches, updates = plain["window"]
         latest = copy.deepcopy(plain["latest"])
         self.progress = replace(
-            self.progress, new_batches=batches, new_updates=updates, latest=latest
-        )
+            self.progress, new_batches=batches, new_updates=updates, latest=latest,
+            measured=dict.fromkeys(latest, -1),
+        )  # fmt: skip
         self.throughput.resume(plain["seconds"])
         self.history.load_state_dict(plain["history"])
 
@@ -206,7 +207,7 @@ class MetricLog:
             )
         every = {**values, **readings}
         point = Point(split, progress.updates, progress.epoch, every, whole_epoch, **shown)
-        progress.latest[split] = values
+        progress.latest[split], progress.measured[split] = values, progress.updates
         if whole_epoch:
             self.history.add(point)
         self.writers.write(point)

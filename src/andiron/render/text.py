@@ -44,12 +44,14 @@ def line(progress: Progress, seconds: float) -> str:
     samples = progress.num_items * (1 - before / max(progress.num_batches, 1))
     speed = samples / seconds if seconds else 0.0
     place = f"epoch {progress.epoch:>{width}}/{progress.num_epochs}  update {progress.updates:>5}  "
-    return f"{place}{splits(progress)}  |  {speed:,.0f} samples/s"
+    shown = splits(progress, progress.updates), f"{speed:,.0f} samples/s"
+    return place + "  |  ".join(filter(None, shown))
 
 
-def splits(progress: Progress) -> str:
-    """The latest values of every split that has any."""
+def splits(progress: Progress, updates: int | None = None) -> str:
+    """The latest values of every split that has any, or of those measured after `updates`."""
     latest = dict(progress.latest)  # a copy, for a thread that draws
-    shown = {split: values(measured) for split, measured in latest.items()}
+    shown = {split: values(measured) for split, measured in latest.items()
+             if updates is None or progress.measured.get(split, updates) == updates}  # fmt: skip
     parts = (f"{split} {metrics}" for split, metrics in shown.items() if metrics)
     return printable("  |  ".join(parts))

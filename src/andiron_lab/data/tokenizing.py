@@ -46,6 +46,8 @@ def _run(options: argparse.Namespace) -> None:
         did = f"{len(manifest.shards)} shards of {manifest.dtype}"
     tokens = sum(entry.num_tokens for entry in manifest.shards)
     documents = sum(entry.num_documents for entry in manifest.shards)
+    if documents > 1 and manifest.end is None:
+        did += "; no token ends a document: --end names one of the tokenizer"
     answer = {
         "folder": str(folder), "tokens": tokens, "documents": documents,
         "shards": len(manifest.shards), "vocabulary_size": manifest.vocabulary_size,

@@ -21,12 +21,21 @@ VALID = DataLoader(SPLITS.test, SPLITS.batcher, batch_size=100)
 def built(folder, *, lr=1e-2, num_epochs=2, interrupter=None, **chosen):
     torch.manual_seed(1)
     model = Classifier(nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(64, 10)))
-    builder = LearnerBuilder(folder, num_epochs=num_epochs)
+    renderer = [chosen.pop("renderer")] if "renderer" in chosen else []
+    builder = LearnerBuilder(folder, num_epochs=num_epochs, **chosen)
     builder.metric_valid_numeric(Loss(), Accuracy()).with_file_checkpointer()
     builder.interrupter(interrupter or Interrupter())
-    if "renderer" in chosen:
-        builder.renderer(chosen["renderer"])
+    if renderer:
+        builder.renderer(*renderer)
     return builder.build(model, Optimizer(torch.optim.SGD, model), lr)
+
+
+def test_the_line_of_an_epoch_has_no_values_of_an_earlier_one(tmp_path, capsys):
+    for num_epochs in (3, 5):  # a resumed run too
+        with built(tmp_path, num_epochs=num_epochs, validate_every=4, resume=True) as learner:
+            learner.fit(TRAIN, VALID)
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("epoch ")]
+    assert ["valid loss" in line for line in lines] == [False] * 3 + [True, False]
 
 
 def test_a_line_for_each_epoch_and_the_summary_are_printed(tmp_path, capsys):
