@@ -348,6 +348,7 @@ TABLE = "x,y\n" + "".join(f"{row},{row % 2}\n" for row in range(40))
     ("t.pkl", b"\x80\4", "is a pickle; write the table as CSV or parquet"),
     ("t.sqlite", b"SQLite format 3\0", "is a database; write the table"),
     ("t.duckdb", b"12345678DUCK", "is a database; write the table"),
+    ("t.sql", b"-- MySQL dump 10.13\nCREATE", "is statements of SQL; write the table"),
     ("t.csv", b"version https://git-lfs.github.com/spec/v1\noid", "run git lfs pull"),
     ("t.parquet", b"version https://git-lfs.github.com/spec/v1\noid", "run git lfs pull"),
     ("t.csv", b"\n<!DOCTYPE html><html>", "is a web page, not the file"),

@@ -53,6 +53,7 @@ BY_SUFFIX = {
     "(dict((k, a.copy()) for k, a in numpy.load{load}.items()), '{stem}.safetensors')\"",
     ".zip": "an archive; unpack it: unzip {shell}",
     ".duckdb": "a database; {elsewhere}",
+    ".sql": "statements of SQL; {elsewhere}",
     ".pkl": "a pickle; {elsewhere}",
     ".pickle": "a pickle; {elsewhere}",
     ".rds": "a file of R; {elsewhere}",
