@@ -220,7 +220,7 @@ def test_a_file_cannot_choose_of_a_group_below_its_own(tmp_path):
     )
     given = ["--config-dir", str(tmp_path), "task=mine"]
     message = message_of(errors.ConfigError, composition.composed, CONF, given)
-    assert "'task/mine': checkpoint: its group is below that of this file in train" in message
+    assert "; a file chooses of the groups above its own in train.yaml: choose this" in message
     assert "the first line" not in message
 
 

@@ -24,11 +24,13 @@ from andiron.shell.config.violations import Problems
 REFERENCE = re.compile(r"\$\{([\w.]+)\}")  # to another option or variable
 OWN_GROUPS = "; a group of your own is added in project/default.yaml (docs/from_lightning.md)"
 UNCHOSEN = re.compile(r"Could not override '([^']+)'\. No match in the defaults list\..*")
-LATER = re.compile(r"Could not override '([^']+)'\. Did you mean to override \1\?")
-REMEDIES = {  # by words of Hydra's
+REMEDIES = {  # by patterns of Hydra's words
     "Unknown plugin class": "leave _target_ out: `override /hydra/sweeper: optuna` chooses a class",
     "Multiple values for": "on the command line without a plus before it",
-    "Did you mean to override": "the first line of that file is to be: # @package _global_",
+    "@.+Did you mean to override": "the first line of that file is to be: # @package _global_",
+    "override '[^@]+Did you mean to override":
+        "a file chooses of the groups above its own in train.yaml: choose this one in "
+        "project/default.yaml or an experiment",
     "Cannot merge":
         "`override /GROUP: null` among the defaults of the file removes what stands there",
 }
@@ -117,15 +119,10 @@ def message(error: Exception) -> str:
         group, place = unchosen[1], reason[: unchosen.start()]
         near = errors.nearest(misplaced.current_name(group), schema.resume_policy())
         return f"{place}{group}: no such group{near}{OWN_GROUPS}"
-    if later := LATER.search(reason):
-        return (
-            f"{reason[: later.start()]}{later[1]}: its group is below that of this file in "
-            "train.yaml; choose it in project/default.yaml or an experiment"
-        )
     reason, own, _ = reason.partition(" To append to your config use +hydra")
     if own:  # which does not exist either
         return f"{reason} There is no such option of Hydra; --cfg hydra prints all"
-    return "; ".join([reason, *(REMEDIES[words] for words in REMEDIES if words in reason)])
+    return "; ".join([reason, *(REMEDIES[words] for words in REMEDIES if re.search(words, reason))])
 
 
 def _unconverted(value: object) -> Any:
