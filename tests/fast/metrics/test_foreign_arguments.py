@@ -7,7 +7,7 @@ from foreign_metrics import LOSS, NUMBER, adapted, at_once, batches, stream, tal
 from andiron import errors
 from andiron.metrics import Torchmetrics
 from andiron.outputs import (
-    IGNORED, ClassificationOutput, RegressionOutput, SequenceOutput,
+    IGNORED, BinaryClassificationOutput, ClassificationOutput, RegressionOutput, SequenceOutput,
 )  # fmt: skip
 from andiron.plain.token_texts import decoded
 from refusals import message_of
@@ -156,6 +156,24 @@ def test_half_precision_gives_probabilities_in_float32():
         for value in (logits, logits.float())
     ]
     assert values[0] == values[1] != {}
+
+
+def test_answers_of_a_confident_network_are_ranked():
+    """In float32, logits above 17 are ties of probability 1, and the area is 0.5."""
+    targets = torch.arange(NUMBER) % 2
+    logits = 20.0 + targets
+    for metric, item, outputs_of in (
+        (classification.BinaryAUROC(), BinaryClassificationOutput, logits),
+        (classification.BinaryAveragePrecision(), BinaryClassificationOutput, logits),
+        (
+            classification.MulticlassAUROC(num_classes=2),
+            ClassificationOutput,
+            torch.stack([torch.zeros(NUMBER), logits], dim=-1),
+        ),
+    ):
+        assert tallied(adapted(metric), batches(item, outputs_of, targets)).close_epoch() == {
+            "theirs": 1
+        }
 
 
 def test_ignored_values_are_left_out_or_refused():

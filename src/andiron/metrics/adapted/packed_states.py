@@ -74,9 +74,12 @@ def parts_of(states: Sequence[State]) -> Iterator[Tensor]:
         if not state.is_list:
             yield value[None]
             continue
-        others = [type(entry).__name__ for entry in value if not isinstance(entry, Tensor)]
-        if others:
-            raise TypeError(f"its state {state.name} has a {others[0]}; a checkpoint saves tensors")
+        for entry in value:
+            if not isinstance(entry, Tensor):
+                raise TypeError(
+                    f"its state {state.name} has a {type(entry).__name__}; a checkpoint saves "
+                    "tensors"
+                )
         # an empty one, joined with any other, takes its dtype
         empty = torch.empty(0, dtype=torch.bool)
         yield torch.cat([entry.flatten() for entry in value]) if value else empty
@@ -110,6 +113,6 @@ def _shapes(values: Sequence[Tensor]) -> Int[Tensor, "values 8"]:
 
 
 def _list(flat: Tensor, shapes: Int[Tensor, "values 8"]) -> list[Tensor]:
-    sizes = [tuple(sizes[:dimensions]) for dimensions, *sizes in shapes.tolist()]
-    pieces = torch.split(flat, [torch.Size(size).numel() for size in sizes])
+    sizes = [torch.Size(sizes[:dimensions]) for dimensions, *sizes in shapes.tolist()]
+    pieces = flat.split([size.numel() for size in sizes])
     return [piece.reshape(size) for piece, size in zip(pieces, sizes, strict=True)]

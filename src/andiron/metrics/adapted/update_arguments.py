@@ -14,6 +14,8 @@ from andiron.outputs import RegressionOutput, SequenceOutput
 from andiron.protocols import GivesUpdates, MetricUpdate
 
 Parameters = dict[str, inspect.Parameter]  # of `update` without a default, by name
+# float32 makes ties of probabilities near 1, and loses digits in sums of squares
+WIDE = ("torchmetrics.classification", "torchmetrics.regression")
 ANSWERS = (outputs.BinaryClassificationOutput, outputs.MultiLabelClassificationOutput)
 
 
@@ -98,15 +100,16 @@ def _of_outputs(metric: object, item: object) -> tuple[Any, Any]:
     if isinstance(output, Tensor) and output.is_floating_point():
         # as metrics of Andiron do: probabilities would be too coarse
         output = outputs.at_least_float32(output)
+        if _is_of(metric, *WIDE) and not isinstance(item, SequenceOutput):
+            output = output.to(sum_dtype(output.device))
     if isinstance(item, outputs.ClassificationOutput):
-        if _is_of("torchmetrics.clustering", metric):
+        if _is_of(metric, "torchmetrics.clustering"):
             return output.argmax(dim=-1), targets
         return output.softmax(dim=-1), targets
     if isinstance(item, ANSWERS):
         return output.sigmoid(), targets
     if isinstance(item, RegressionOutput):
-        if _is_of("torchmetrics.regression", metric):  # sums of squares lose the digits of float32
-            output, targets = (value.to(sum_dtype(value.device)) for value in (output, targets))
+        targets = targets.to(output.dtype)
         if output.shape[1:] == (1,):
             output, targets = output[:, 0], targets[:, 0]
         if item.has_ignored:
@@ -114,7 +117,7 @@ def _of_outputs(metric: object, item: object) -> tuple[Any, Any]:
                 raise _misfit(metric, item, "cannot leave out ignored ones of several targets in")
             known = targets != outputs.IGNORED
             return output[known], targets[known]
-    if isinstance(item, SequenceOutput) and not _is_of("torchmetrics.text", metric):
+    if isinstance(item, SequenceOutput) and not _is_of(metric, "torchmetrics.text"):
         return output.flatten(0, 1).softmax(dim=-1), targets.flatten()
     return output, targets
 
@@ -131,8 +134,8 @@ def _takes_references(kind: object) -> bool:
     return len(inner) == 1 and typing.get_origin(inner[0]) is Sequence
 
 
-def _is_of(package: str, metric: object) -> bool:
-    return any(kind.__module__.startswith(package) for kind in type(metric).__mro__)
+def _is_of(metric: object, *packages: str) -> bool:
+    return any(kind.__module__.startswith(packages) for kind in type(metric).__mro__)
 
 
 def _misfit(metric: object, item: object, lack: str) -> errors.MismatchError:
