@@ -535,6 +535,13 @@ def test_a_feature_that_counts_the_rows_is_named(tmp_path, caplog, name, numbers
     assert "another whole number" not in caplog.text
 
 
+def test_the_remedy_for_a_counter_keeps_what_is_left_out_already(tmp_path, caplog):
+    rows = [f"{row},n,{100 + row},{row % 7},{row % 2}" for row in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["id,note,number,a,y", *rows]) + "\n")
+    load(tmp_path / "t.csv", "y", exclude=["note"])
+    assert """set 'data.exclude=["note", "id", "number"]'""" in caplog.text
+
+
 @pytest.mark.parametrize("column", [
     [row % 39 for row in range(40)], [row / 4 for row in range(40)],
     [row * 97 % 101 for row in range(40)], [f"2024-01-{1 + row:02d}" for row in range(31)],

@@ -115,7 +115,7 @@ def csv(
         has_number_targets=kind == "regression",
     )  # fmt: skip
     if features is None:
-        _warn_of_counters(table)
+        _warn_of_counters(table, exclude or ())
     splits = table_splits.of_columns(
         table,
         targets,
@@ -136,8 +136,11 @@ def csv(
     return splits.then(lambda made: with_files(made, targets, test, valid_sets, options))
 
 
-def _warn_of_counters(table: Columns) -> None:
-    """Names columns of whole numbers that increase with each row, or number rows in any order."""
+def _warn_of_counters(table: Columns, exclude: Sequence[str]) -> None:
+    """Names columns of whole numbers that increase with each row, or number rows in any order.
+
+    The remedy leaves out the columns to `exclude`, too.
+    """
     for name in (name for name, kind in table.kinds.items() if kind == "number"):
         values = table.column(name)
         if len(values) < 2 or not (values % 1 == 0).all():
@@ -145,9 +148,10 @@ def _warn_of_counters(table: Columns) -> None:
         steps = np.diff(values.sort())
         is_counter = values.is_sorted() or steps.sum() < MOST_SPAN * len(values)
         if is_counter and (steps > 0).all():
+            exclude = [*exclude, name]
             log.warning(
                 "%s: column %r has another whole number in each row, and is a feature; if it "
-                "numbers the rows, set %s", table.source, name, argument("exclude", [name]),
+                "numbers the rows, set %s", table.source, name, argument("exclude", exclude),
             )  # fmt: skip
 
 
