@@ -154,7 +154,8 @@ def _make(path: Path, root: Path, write: Callable[[Path], None]) -> None:
     except OSError as error:
         raise errors.DataError(
             f"{root}: cannot be written to ({error.strerror}), and data.in_memory=false keeps the "
-            "rows of the table there; make room, or name another folder with data.cache"
+            "rows of the table there; make room, name another folder with data.cache, or convert "
+            "the table by training first, which check and evaluate then read"
         ) from error
 
 

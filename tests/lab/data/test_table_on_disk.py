@@ -150,7 +150,7 @@ def test_without_the_lab_the_error_names_how_to_install_it(tmp_path, monkeypatch
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     options = {"path": write(tmp_path / "table.csv"), **REGRESSION, "missing": "median"}
     with guarded_folders.writing_refused("evaluation writes nothing"):
-        with pytest.raises(errors.DataError, match="evaluation writes nothing.*data.cache"):
+        with pytest.raises(errors.DataError, match="evaluation writes nothing.*, or convert"):
             csv(in_memory=False, **options)
     csv(in_memory=False, **options)
     with guarded_folders.writing_refused("evaluation writes nothing"):
