@@ -114,5 +114,5 @@ def _shapes(values: Sequence[Tensor]) -> Int[Tensor, "values 8"]:
 
 def _list(flat: Tensor, shapes: Int[Tensor, "values 8"]) -> list[Tensor]:
     sizes = [torch.Size(sizes[:dimensions]) for dimensions, *sizes in shapes.tolist()]
-    pieces = flat.split([size.numel() for size in sizes])
+    pieces = torch.split(flat, [size.numel() for size in sizes])
     return [piece.reshape(size) for piece, size in zip(pieces, sizes, strict=True)]
