@@ -42,7 +42,7 @@ class _CommandSweeper(Sweeper):
         sweep_folder.check(self._config)
         if (module := wings.optional(self._module)) is None:
             chosen = self._config.hydra.runtime.choices["hydra/sweeper"]
-            raise errors.ConfigError([wings.missing_lab(f"hydra/sweeper={chosen}")])
+            raise errors.ConfigError(wings.missing_lab(f"hydra/sweeper={chosen}"))
         options = violations.checked(module.Options, self._options, prefix="hydra.sweeper.")
         params = [f"{option}={value}" for option, value in (options.params or {}).items()]
         overrides = [*params, *arguments]

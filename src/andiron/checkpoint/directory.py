@@ -127,6 +127,6 @@ def as_store(place: object) -> Store:
         return LocalStore(place)
     if not isinstance(place, Store):
         why = "it lacks methods of andiron.checkpoint.Store: names, write, fetch, rename ..."
-        raise errors.ConfigError([f"checkpoint.store: {place!r} is not a store: {why}"])
+        raise errors.ConfigError(f"checkpoint.store: {place!r} is not a store: {why}")
     is_safe = type(place) in (LocalStore, NamedErrors)
     return place if is_safe else cast(Store, NamedErrors(place))

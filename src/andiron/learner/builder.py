@@ -115,7 +115,7 @@ class LearnerBuilder:
         Raises: ConfigError for a name that is not allowed.
         """
         if not ranges.is_set_name(name):
-            raise errors.ConfigError([f"validation set {name!r}: should be {ranges.SET_NAMES}"])
+            raise errors.ConfigError(f"validation set {name!r}: should be {ranges.SET_NAMES}")
         return self._choose(sets={**self._chosen.sets, name: every})
 
     def with_file_checkpointer(

@@ -278,4 +278,4 @@ def _check_validations(chosen: Choices, state: LearnerState) -> None:
         if state.validations[name].cadence.minutes is not None and decides:
             option = "validate_every" if name == "valid" else f"valid_sets_every.{name}"
             why = f"{', '.join(decides)} would depend on the machine's speed"
-            raise errors.ConfigError([f"{option}={every}: {why}; give updates or epochs"])
+            raise errors.ConfigError(f"{option}={every}: {why}; give updates or epochs")

@@ -67,7 +67,7 @@ def encoded(value: Any, tensors: dict[str, Tensor], place: str = "", prefix: str
         return named | ({"of": factory} if kind is defaultdict else {})
     shown = readable.shortened(" ".join(repr(value).split()))
     why = f"is {shown} of type {kind.__name__}"
-    raise errors.ConfigError([f"{place.lstrip('.')}: {why}; a checkpoint holds {ALLOWED}"])
+    raise errors.ConfigError(f"{place.lstrip('.')}: {why}; a checkpoint holds {ALLOWED}")
 
 
 def _stored(value: Tensor, tensors: dict[str, Tensor], name: str) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def encoded_parts(states: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, 
         )
     except RecursionError as error:
         why = "the state of a part is nested too deeply, or in itself"
-        raise errors.ConfigError([f"{', '.join(states)}: {why}"]) from error
+        raise errors.ConfigError(f"{', '.join(states)}: {why}") from error
     sizes = {
         f"{kind}.{name}": files.num_values(files.as_json(state))
         for kind, own in plain.items()
@@ -131,7 +131,7 @@ def encoded_parts(states: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, 
     if sum(sizes.values()) > MOST_VALUES:
         place = max(sizes, key=lambda name: sizes[name])
         why = f"has {sizes[place]:,} values, and a checkpoint holds {MOST_VALUES:,} of all parts"
-        raise errors.ConfigError([f"{place}: {why}; put many numbers in a tensor"])
+        raise errors.ConfigError(f"{place}: {why}; put many numbers in a tensor")
     return plain, tensors
 
 

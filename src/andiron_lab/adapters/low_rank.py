@@ -31,7 +31,7 @@ def add(config: Train, model: nn.Module, size_limit: SizeLimit | None = None) ->
             option = f"param_groups.{group}.adapter"
             if importlib.util.find_spec("peft") is None:
                 reason = f"needs peft{targets.installation('peft')}"
-                raise errors.ConfigError([f"{option}: {reason}"])
+                raise errors.ConfigError(f"{option}: {reason}")
             randomness.start_stream(config.seed, option)
             with targets.refusals_named(option), weights_counted(config.model, size_limit):
                 _add(group, Rule.of(rule["match"], rule.get("exclude")), model, rule["adapter"])

@@ -66,7 +66,7 @@ class ForkPoint:
         resume_point.resume(learner, config, self.saved, named, is_fork=True)
         if learner.is_over:
             why = "nothing is left to train; fork an earlier checkpoint, or give more num_epochs"
-            raise errors.ConfigError([f"{path}: {why}"])
+            raise errors.ConfigError(f"{path}: {why}")
         learner.position.enter(built.train)
         start = f"forked from {path}: {learner.position.within(built.train)}"
         resume_policy.log_start(start, named, learner.position.batch)

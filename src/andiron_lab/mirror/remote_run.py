@@ -54,7 +54,7 @@ class RemoteRun:
         self._shown = without_user(address)
         if not ADDRESS.fullmatch(address):
             example = "give one with its protocol, such as s3://bucket/mine or file:///mnt/mine"
-            raise errors.ConfigError([f"{option}={self._shown}: is not an address; {example}"])
+            raise errors.ConfigError(f"{option}={self._shown}: is not an address; {example}")
         before = random.getstate()
         try:
             # a cached listing would miss what another process writes
@@ -62,7 +62,7 @@ class RemoteRun:
         except (ImportError, ValueError, TypeError, OSError) as error:
             remedy = "; for s3: pip install 'andiron[s3]'" if isinstance(error, ImportError) else ""
             why = f"{option}={self._shown}: {without_user(errors.reason(error))}{remedy}"
-            raise errors.ConfigError([why]) from error
+            raise errors.ConfigError(why) from error
         finally:
             random.setstate(before)  # imports may draw
         _give_own_random()
@@ -205,7 +205,7 @@ def check(option: str, address: str) -> None:
     """
     if SECRET.search(address):
         why = f"has a password or a query; {CREDENTIALS}"
-        raise errors.ConfigError([f"{option}={without_user(address)}: {why}"])
+        raise errors.ConfigError(f"{option}={without_user(address)}: {why}")
 
 
 def check_recorded(checkpoint: Mapping[str, Any] | None, given: Mapping[str, Any]) -> None:
@@ -216,10 +216,10 @@ def check_recorded(checkpoint: Mapping[str, Any] | None, given: Mapping[str, Any
     """
     option, mirror = "checkpoint.mirror", (checkpoint or {}).get("mirror")
     if mirror not in (None, given.get("resume")) and option not in given:
-        raise errors.ConfigError([
+        raise errors.ConfigError(
             f"{option}={mirror}: recorded in a run folder, which is not trusted with an address "
             f"to send checkpoints to; give {quoting.typed(option, mirror)} here, or {option}=null"
-        ])
+        )
 
 
 def by_age(names: Iterable[str]) -> list[str]:

@@ -76,7 +76,7 @@ class _Uploads:
         if run_record.holds_run(self._folder):
             self._decided.wait(SECONDS_TO_REFUSE)
         if self._is_refused:
-            raise errors.ConfigError([f"{OPTION}={self._remote}: {self._error}"])
+            raise errors.ConfigError(f"{OPTION}={self._remote}: {self._error}")
 
     def end(self, seconds: float) -> None:
         """Waits these seconds for the checkpoints of the run; logs which are not there."""

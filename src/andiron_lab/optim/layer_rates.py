@@ -32,7 +32,7 @@ def layerwise(
     if not layers:
         known = ", ".join(dict(model.named_parameters()))
         problem = f"pattern={pattern}: matches no parameter's name; match some of: {known}"
-        raise errors.ConfigError([f"param_groups: {problem}"])
+        raise errors.ConfigError(f"param_groups: {problem}")
     last = len(layers) - 1
     return {
         f"layer_{number}": {"match": {"parameters": names}, "lr_scale": decay ** (last - number)}
@@ -46,8 +46,8 @@ def _captured(pattern: str, names: Iterable[str]) -> dict[str, str]:
         number = patterns.compiled(pattern).groups
         matches = patterns.searched(pattern, names)
     except ValueError as error:
-        raise errors.ConfigError([f"param_groups: pattern={error}"]) from error
+        raise errors.ConfigError(f"param_groups: pattern={error}") from error
     if number != 1:
         wanted = "should have one group that captures the layer, as in blocks[.](\\d+)"
-        raise errors.ConfigError([f"param_groups: pattern={pattern}: {wanted}"])
+        raise errors.ConfigError(f"param_groups: pattern={pattern}: {wanted}")
     return {name: match[1] for name, match in matches.items() if match[1] is not None}

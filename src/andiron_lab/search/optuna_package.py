@@ -25,7 +25,7 @@ def check(chosen: str = CHOICE) -> None:
         reason, remedy = f"needs optuna {' or '.join(MAJORS)}, and {optuna} is installed", INSTALL
     else:
         return
-    raise errors.ConfigError([f"{chosen}: {reason}; {remedy}"])
+    raise errors.ConfigError(f"{chosen}: {reason}; {remedy}")
 
 
 def _version(package: str) -> str | None:

@@ -55,7 +55,7 @@ def pruner(options: SearchOptions, num_objectives: int) -> pruners.BasePruner:
         return pruners.NopPruner()
     if num_objectives > 1:
         why = "a trial with several objectives has no single value to be pruned by; leave it out"
-        raise errors.ConfigError([f"hydra.sweeper.pruner={options.pruner}: {why}"])
+        raise errors.ConfigError(f"hydra.sweeper.pruner={options.pruner}: {why}")
     extra = options.pruner_options or {}
     if options.pruner == "percentile":
         extra = {"percentile": 25.0} | extra
@@ -72,4 +72,4 @@ def _option_errors(chosen: str, option: str, extra: Mapping[str, object]) -> Ite
             yield
         except (TypeError, ValueError) as error:
             why = f"does not fit hydra.sweeper.{chosen}: {error}"
-            raise errors.ConfigError([f"hydra.sweeper.{option}={dict(extra)}: {why}"]) from error
+            raise errors.ConfigError(f"hydra.sweeper.{option}={dict(extra)}: {why}") from error

@@ -70,7 +70,7 @@ def own_launcher(
         why = "reads metrics.jsonl, which is not written; choose writers=[json_lines] too"
     else:
         return own
-    raise errors.ConfigError([f"{choice}: {why}"])
+    raise errors.ConfigError(f"{choice}: {why}")
 
 
 def _of_sweep(sweep: HydraSweep) -> launching.Launcher | None:

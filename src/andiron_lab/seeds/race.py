@@ -65,15 +65,17 @@ def _check(jobs: Sequence[Job], rule: RaceRule, folder: Path) -> None:
     seeds = min(map(len, elimination.by_configuration(jobs).values()))
     if seeds < rule.min_seeds:
         why = f"a race compares by seeds, at least hydra.sweeper.min_seeds={rule.min_seeds}"
-        raise errors.ConfigError([f"seed: {seeds} of each configuration; {why}; give more, such as "
-                                  "'seed=range(0,10)'"])  # fmt: skip
+        raise errors.ConfigError(
+                                  f"seed: {seeds} of each configuration; {why}; give more, such as "
+                                  "'seed=range(0,10)'"
+                              )  # fmt: skip
     for job in jobs:
         left = rule.places[len(job.rungs) : -1]
         if job.status == State.DONE and left and job.pause_at != left[0]:
             place = launching.as_typed(folder / (job.folder or ""))
             why = f"was trained past {left[0]}, where this race compares"
             remedy = "give hydra.sweeper.min_epochs=null, which compares whole runs, or another"
-            raise errors.ConfigError([f"{place}: {why}; {remedy} sweep_name"])
+            raise errors.ConfigError(f"{place}: {why}; {remedy} sweep_name")
 
 
 def _verdict(jobs: Sequence[Job], rule: RaceRule) -> str:

@@ -55,7 +55,7 @@ class FullySharded:
         self, model: nn.Module, world: World, mesh: DeviceMesh, *, writes_files: bool = False
     ):
         if world.size == 1:  # torch then copies gradients, without their weights
-            raise errors.ConfigError(["strategy=fsdp: needs several processes; start torchrun"])
+            raise errors.ConfigError("strategy=fsdp: needs several processes; start torchrun")
         self._world, self._place = world, StepPlace()
         self._writes_files = writes_files
         self._files: RankFiles | None = None  # of the run's checkpoints
@@ -63,10 +63,10 @@ class FullySharded:
         held = {*network.parameters()}
         outside = [name for name, p in model.named_parameters() if p not in held]
         if outside:
-            raise errors.ConfigError([
+            raise errors.ConfigError(
                 f"strategy=fsdp: parameters {', '.join(outside)} are outside of the task's "
                 "network, whose forward gathers its own; move them into it, or give strategy=ddp"
-            ])  # fmt: skip
+            )  # fmt: skip
         copies = mesh.get_group("copies") if mesh.ndim > 1 else None
         parts = mesh["parts"] if mesh.ndim > 1 else mesh
         units = {**blocks(network), "": network}

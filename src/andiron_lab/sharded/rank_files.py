@@ -64,10 +64,10 @@ class RankFiles:
 
     def __init__(self, world: World, store: Store):
         if not isinstance(store, LocalStore):
-            raise errors.ConfigError([
+            raise errors.ConfigError(
                 f"checkpoint.files=rank: writes into a folder, and checkpoint.store is {store}; "
                 "leave one of them out"
-            ])  # fmt: skip
+            )  # fmt: skip
         self._world, self._folder = world, store.folder
         self._number = 0  # of the checkpoint in this process
 

@@ -69,9 +69,9 @@ def _run(options: argparse.Namespace) -> None:
 
 def _write_schema(conf: Path | None) -> None:
     if conf is None:
-        raise errors.ConfigError(["--config-dir: not given, and there is no project here; give it"])
+        raise errors.ConfigError("--config-dir: not given, and there is no project here; give it")
     if not conf.is_dir():
-        raise errors.ConfigError([f"--config-dir={conf}: no such folder"])
+        raise errors.ConfigError(f"--config-dir={conf}: no such folder")
     _write(conf / FILE, schema_of(conf))
     if not answers.give({"path": str(conf / FILE)}):
         print(readable.printable(f"{conf / FILE} is written"))

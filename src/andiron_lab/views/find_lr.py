@@ -46,9 +46,7 @@ def find_lr(config: Train, run_dir: Path, span: Range) -> None:
     rates = [span(number) for number in range(len(losses))]
     if len(losses) < FEWEST_POINTS:
         raise errors.ConfigError(
-            [
-                f"--first={span.first}: the loss diverged after {len(losses)} updates; start lower"
-            ]
+            f"--first={span.first}: the loss diverged after {len(losses)} updates; start lower"
         )
     best = loss_curve.suggestion(rates, losses)
     print(

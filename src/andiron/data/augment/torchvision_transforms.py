@@ -100,11 +100,9 @@ class Torchvision:
             and multiprocessing.parent_process() is None
         ):
             raise errors.ConfigError(
-                [
-                    f"augmentation.{self.name}: would draw from torch's default generator in a "
-                    "thread while the step draws from it too; set num_workers=1 or more, so that "
-                    "worker processes apply it"
-                ]
+                f"augmentation.{self.name}: would draw from torch's default generator in a "
+                "thread while the step draws from it too; set num_workers=1 or more, so that "
+                "worker processes apply it"
             )
 
     def _stacked(self, before: Tensor, images: list[Any]) -> Tensor:

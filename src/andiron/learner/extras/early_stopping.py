@@ -194,7 +194,7 @@ class StoppingRules:
         if len(restoring) > 1:
             options = ", ".join(f"early_stopping.{name}.restores_best" for name in restoring)
             why = "a run can come back with one set of weights; set it for one of these"
-            raise errors.ConfigError([f"{options}: {why}"])
+            raise errors.ConfigError(f"{options}: {why}")
         self.restoring = next(iter(restoring.values()), None)  # the rule that restores weights
         self.best: dict[str, Tensor] = {}  # weights at its best validation
         self._model = model

@@ -79,8 +79,8 @@ def histogram_names(chosen: bool | str, names: Iterable[str]) -> frozenset[str]:
     try:
         matches = frozenset(patterns.searched(chosen, available))
     except ValueError as error:
-        raise errors.ConfigError([f"histograms={error}"]) from error
+        raise errors.ConfigError(f"histograms={error}") from error
     if not matches:
         hint = errors.nearest(chosen, available) or f"; available: {', '.join(available)}"
-        raise errors.ConfigError([f"histograms={chosen}: matches no parameter name{hint}"])
+        raise errors.ConfigError(f"histograms={chosen}: matches no parameter name{hint}")
     return matches

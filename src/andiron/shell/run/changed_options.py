@@ -88,7 +88,7 @@ def _is_choice(override: Override, groups: Collection[str]) -> bool:
     """Whether an override chooses from a group. Raises: ConfigError for several values."""
     if override.is_sweep_override():
         reason = "several values, and one run is resumed"
-        raise errors.ConfigError([f"{override.input_line}: {reason}"])
+        raise errors.ConfigError(f"{override.input_line}: {reason}")
     value = override.value()
     names = value if isinstance(value, list) else [value]
     is_of_names = all(isinstance(name, str) for name in names) and not override.is_delete()

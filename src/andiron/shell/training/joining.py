@@ -68,10 +68,10 @@ def options_of(config: Train) -> dict[str, Any]:
     on_gpu = config.device != "cpu" and devices.resolve("auto").type == "cuda"
     number, gpus = int(os.environ.get("LOCAL_WORLD_SIZE", 1)), cuda.device_count()
     if on_gpu and number > gpus:
-        raise errors.ConfigError([
+        raise errors.ConfigError(
             f"device={config.device}: torchrun started {number} processes on a host with {gpus} GPU"
             f"{'s' * (gpus > 1)}, and each takes one; give --nproc-per-node={gpus}, or device=cpu"
-        ])  # fmt: skip
+        )  # fmt: skip
     return {"on_gpu": on_gpu, "slices": config.slices, "timeout_seconds": config.peer_timeout}
 
 

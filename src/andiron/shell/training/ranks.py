@@ -59,7 +59,7 @@ def lead(arguments: list[str], conf_dir: Path | None, signals: Signals, size: in
             options = command_arguments.parsed(arguments)
             if options.multirun or "hydra.mode=MULTIRUN" in options.overrides:
                 reason = f"torchrun started {size} processes, and a sweep starts its own"
-                raise errors.ConfigError([f"sweep: {reason}; start it with python"])
+                raise errors.ConfigError(f"sweep: {reason}; start it with python")
             resume_arguments.train(arguments, conf_dir, signals, leader.share)
             code = 0
         except (errors.AndironError, KeyboardInterrupt) as error:

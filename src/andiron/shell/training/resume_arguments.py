@@ -56,7 +56,7 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
     is_named = values.get("resume") not in (None, "auto")
     if is_named and flags.prints_only(arguments, ("-c", "--cfg")):
         what = "prints the options of conf/; a run has its own in config.json"
-        raise errors.ConfigError([f"--cfg: {what}; leave resume out"])
+        raise errors.ConfigError(f"--cfg: {what}; leave resume out")
     if is_named and not flags.prints_only(arguments):
         _resume(task, conf_dir, arguments, values)
     elif values.get("fork_from") is not None:
@@ -140,17 +140,15 @@ def _named_folder(values: dict[str, Any], arguments: list[str]) -> RunFolder:
     target = values["resume"]
     if command_arguments.parsed(arguments).multirun:
         raise errors.ConfigError(
-            [
-                f"resume={target}: resumes one run; leave -m out, or give resume=auto, which "
-                "resumes each run of a sweep"
-            ]
+            f"resume={target}: resumes one run; leave -m out, or give resume=auto, which "
+            "resumes each run of a sweep"
         )
     run_dir = values.get("hydra.run.dir")
     is_latest = target == named_folder.LATEST
     path = named_folder.newest() if is_latest else named_folder.absolute(str(target), run_dir)
     if run_dir is not None and os.path.abspath(str(run_dir)) != str(path):
         raise errors.ConfigError(
-            [f"hydra.run.dir={run_dir}: a resumed run stays in its folder, {path}; leave it out"]
+            f"hydra.run.dir={run_dir}: a resumed run stays in its folder, {path}; leave it out"
         )
     claim.settle(RunFolder(path))
     return named_folder.run_folder_of(path)

@@ -49,7 +49,7 @@ def train(
     trained = _TrainedRun(config, folder, interrupter or Interrupter(), others, trusted, share)
     if config.resume is not None and config.overwrite:
         why = f"would remove the run that resume={config.resume} resumes; leave one of them out"
-        raise errors.ConfigError([f"overwrite=true: {why}"])
+        raise errors.ConfigError(f"overwrite=true: {why}")
     try:
         trained.interrupter.begin(config.interrupted_exit_code)
         (trained.resume if _is_resumed(config, folder) else trained.start)()
@@ -210,7 +210,7 @@ class Training:
         is_alone = not command_arguments.parsed(self.arguments).multirun
         if config.debug and self.share is not None:
             reason = "stops and resumes a run within one process; start it with python"
-            raise errors.ConfigError([f"debug=true: {reason}"])
+            raise errors.ConfigError(f"debug=true: {reason}")
         if config.debug and trusted is None:
             debug_run = lab_options.module("ask.debug_run", "debug=true")
             with answers.given_to(None):

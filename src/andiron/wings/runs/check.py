@@ -25,7 +25,7 @@ def _parser() -> argparse.ArgumentParser:
 def _check(options: argparse.Namespace) -> None:
     arguments = command_arguments.in_order(options.overrides)
     if command_arguments.parsed(arguments).multirun:
-        raise errors.ConfigError(["-m: one run is checked; leave it out, with one value each"])
+        raise errors.ConfigError("-m: one run is checked; leave it out, with one value each")
     command_line.refuse_resume(arguments)
     with errors.preventing("nothing was checked"):
         config = composition.composed(project.default_conf_dir(), arguments)

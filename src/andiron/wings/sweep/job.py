@@ -106,7 +106,7 @@ def composed(sweep: DictConfig, overrides: Sequence[str], loader: ConfigLoader) 
     try:
         return loader.load_sweep_config(sweep, list(overrides))
     except Exception as error:  # Hydra raises even AssertionError and TypeError
-        raise errors.ConfigError([str(error)]) from error
+        raise errors.ConfigError(str(error)) from error
 
 
 def _composed(request: Request) -> DictConfig:

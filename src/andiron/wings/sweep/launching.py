@@ -208,7 +208,7 @@ def prepare(
     """
     if not (isinstance(task, composition.Composed) and isinstance(task.task, train_run.Training)):
         why = "launches runs of train.py only; choose hydra/launcher=basic"
-        raise errors.ConfigError([f"hydra/launcher=andiron: {why}"])
+        raise errors.ConfigError(f"hydra/launcher=andiron: {why}")
     task.task.signals.interrupter.begin(config.interrupted_exit_code)
     limits = violations.checked(Limits, options, prefix="hydra.launcher.")
     threads = start_clean_process(shares.threads(limits.jobs, os.environ))

@@ -29,10 +29,10 @@ def objectives(config: Config, directions: Sequence[str] | None = None) -> list[
     names = names_of(config)
     if not names:
         why = "the checkpoints follow no metric either; give one, such as objective=valid/loss"
-        raise errors.ConfigError([f"objective=null: {why}"])
+        raise errors.ConfigError(f"objective=null: {why}")
     if directions is not None and len(directions) != len(names):
         why = f"there are {len(names)} objectives; give a direction for each: {', '.join(names)}"
-        raise errors.ConfigError([f"hydra.sweeper.directions={list(directions)}: {why}"])
+        raise errors.ConfigError(f"hydra.sweeper.directions={list(directions)}: {why}")
     metrics = config.get("metrics") or {}
     known = {name: DIRECTIONS[is_higher] for name, node in metrics.items()
              if (is_higher := _higher_is_better(node)) is not None}  # fmt: skip

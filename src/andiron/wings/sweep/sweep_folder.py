@@ -52,11 +52,9 @@ def check_subdir(config: Any) -> None:
     subdir = PurePath(str(config.hydra.sweep.subdir))
     if subdir.is_absolute() or not subdir.parts or ".." in subdir.parts:
         raise errors.ConfigError(
-            [
-                f"hydra.sweep.subdir={subdir}: is not inside the folder of the sweep; give a "
-                "folder in it for each job, such as ${hydra.job.num}, and another place with "
-                "hydra.sweep.dir"
-            ]
+            f"hydra.sweep.subdir={subdir}: is not inside the folder of the sweep; give a "
+            "folder in it for each job, such as ${hydra.job.num}, and another place with "
+            "hydra.sweep.dir"
         )
 
 
