@@ -136,3 +136,11 @@ def test_check_measures_a_batch_of_validation_too(option, words, here, monkeypat
     ended = called(check.main, option, cwd=here)
     assert ended.code == 1 and words in ended.errors
     assert "Traceback" not in ended.errors
+
+
+def test_a_network_that_cannot_compute_the_data_is_named_once(command, here):
+    """The writer that draws the graph of the model does not fail before the training does."""
+    wrong = "model={_target_: torch.nn.Linear, in_features: 3, out_features: 10}"
+    ended = command("hydra.run.dir=run", wrong)
+    assert ended.code == 1 and "mat1 and mat2 shapes cannot be multiplied" in ended.errors
+    assert "writer" not in ended.output

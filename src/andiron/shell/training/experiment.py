@@ -103,6 +103,8 @@ class Experiment:
                     learner.wait()
                     learner.interrupter.mark_begun()  # before: a signal meanwhile saves the run
                     self._report.updated(learner.metric_log.history.directions)
+                    if self._views and self._record and self._record.updates is None:
+                        self.writers.show_graph(lambda: self._views.graph(built))
         return learner.model
 
     def resume(self, load: Callable[[], Path], at: Position) -> Path:
@@ -114,9 +116,6 @@ class Experiment:
         """Records the run while its learner trains."""
         session = metadata.training(self.folder, self._report, self.writers, self._record)
         with self._mirrored, session:
-            is_new = self._record is not None and self._record.updates is None
-            if is_new and self._views:
-                self.writers.show_graph(lambda: self._views.graph(self.components))
             yield self
 
     def updated(self, directions: Mapping[str, str]) -> None:
