@@ -14,9 +14,6 @@ from andiron.outputs import RegressionOutput, SequenceOutput
 from andiron.protocols import GivesUpdates, MetricUpdate
 
 Parameters = dict[str, inspect.Parameter]  # of `update` without a default, by name
-# float32 makes ties of probabilities near 1, and loses digits in sums of squares
-WIDE = ("torchmetrics.classification", "torchmetrics.regression")
-ANSWERS = (outputs.BinaryClassificationOutput, outputs.MultiLabelClassificationOutput)
 
 
 def innermost(owners: Sequence[Any]) -> tuple[Any, Parameters]:
@@ -24,8 +21,11 @@ def innermost(owners: Sequence[Any]) -> tuple[Any, Parameters]:
     for owner in owners:
         parameters = inspect.signature(owner.update).parameters.values()
         if not any(p.kind is p.VAR_POSITIONAL for p in parameters):
-            needs = (p for p in parameters if p.default is p.empty)
-            return owner, {p.name: p for p in needs if p.kind is not p.VAR_KEYWORD}
+            return owner, {
+                p.name: p
+                for p in parameters
+                if p.default is p.empty and p.kind is not p.VAR_KEYWORD
+            }
     return owners[0], {}
 
 
@@ -79,11 +79,11 @@ def updates_of(
         predictions, targets = decoded_text.predictions_and_targets(item, vocabulary)
         several = _takes_references([*takes.values()][1].annotation)
         return [((predictions, [[target] for target in targets] if several else targets), {})]
-    first = _of_outputs(metric, item)[: len(names) or None]
-    missing = [name for name in names[2:] if not hasattr(item, name)]
+    first, others = _of_outputs(metric, item)[: len(names) or None], names[2:]
+    missing = [name for name in others if not hasattr(item, name)]
     if missing:
         raise _misfit(metric, item, f"also takes {', '.join(missing)}, which are not in")
-    return [(first, {name: getattr(item, name) for name in names[2:]})]
+    return [(first, {name: getattr(item, name) for name in others})]
 
 
 def _update(arguments: object) -> MetricUpdate:
@@ -100,13 +100,18 @@ def _of_outputs(metric: object, item: object) -> tuple[Any, Any]:
     if isinstance(output, Tensor) and output.is_floating_point():
         # as metrics of Andiron do: probabilities would be too coarse
         output = outputs.at_least_float32(output)
-        if _is_of(metric, *WIDE) and not isinstance(item, SequenceOutput):
+        if not isinstance(item, SequenceOutput) and _is_of(
+            metric, "torchmetrics.classification", "torchmetrics.regression"
+        ):
+            # float32 makes ties of probabilities near 1, and loses digits in sums of squares
             output = output.to(sum_dtype(output.device))
     if isinstance(item, outputs.ClassificationOutput):
         if _is_of(metric, "torchmetrics.clustering"):
             return output.argmax(dim=-1), targets
         return output.softmax(dim=-1), targets
-    if isinstance(item, ANSWERS):
+    if isinstance(
+        item, outputs.BinaryClassificationOutput | outputs.MultiLabelClassificationOutput
+    ):
         return output.sigmoid(), targets
     if isinstance(item, RegressionOutput):
         targets = targets.to(output.dtype)
@@ -119,6 +124,8 @@ def _of_outputs(metric: object, item: object) -> tuple[Any, Any]:
             return output[known], targets[known]
     if isinstance(item, SequenceOutput) and not _is_of(metric, "torchmetrics.text"):
         return output.flatten(0, 1).softmax(dim=-1), targets.flatten()
+    if _is_of(metric, "torchmetrics.retrieval"):  # without a score above 0, all is irrelevant to it
+        return output.where(output > 0, 1e-30 / (1 - output)), targets
     return output, targets
 
 
@@ -130,8 +137,7 @@ def _takes_text(takes: Parameters) -> bool:
 
 def _takes_references(kind: object) -> bool:
     """Whether the targets are several references for each prediction, and nothing else."""
-    inner = typing.get_args(kind)
-    return len(inner) == 1 and typing.get_origin(inner[0]) is Sequence
+    return [typing.get_origin(inner) for inner in typing.get_args(kind)] == [Sequence]
 
 
 def _is_of(metric: object, *packages: str) -> bool:
