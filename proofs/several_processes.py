@@ -77,10 +77,10 @@ def train(chosen: Sequence[Case], folder: Path, processes: Sequence[int]) -> dic
         config = folder / f"{case.name}.json"
         places = {"{text}": str(folder / "text.txt"), "{folder}": str(folder)}
         overrides = [_filled(override, places) for override in case.overrides]
-        composed(ROOT / "conf", overrides).save(config)
+        config.write_text(json.dumps(composed(ROOT / "conf", overrides).recorded()))
         if case.divided:
             sharded = composed(ROOT / "conf", [*overrides, *case.divided])
-            sharded.save(folder / f"{case.name}-fsdp.json")
+            (folder / f"{case.name}-fsdp.json").write_text(json.dumps(sharded.recorded()))
         for number, size, job in case.jobs(str(config), folder):
             if 2 in processes or not job.folder.endswith("-chain"):  # two processes begin it
                 planned.setdefault((number, size), []).append((case.name, job))

@@ -377,14 +377,25 @@ def test_samples_are_named_by_their_lines(tmp_path):
     assert [sample_name(splits.test, index) for index in range(len(splits.test))] == ["line 3"]
 
 
-def test_a_sum_below_the_rows_is_named(tmp_path, caplog):
+@pytest.mark.parametrize("last", [",,,780", "sum,,,780"])
+def test_a_sum_below_the_rows_is_named(tmp_path, caplog, last):
     path, options = tmp_path / "sums.csv", {"kind": "regression", "valid": 0.2, "split_seed": 0}
-    rows = [f"{number},{'ab'[number % 2] if number % 5 else ''},{number}" for number in range(40)]
-    path.write_text("\n".join(["a,b,y", *rows, ",,780"]))
-    sums = ["sums.csv, line 42: has no feature"]
+    rows = [f"{'ab'[number % 2] if number % 5 else ''},{number},1,{number}" for number in range(40)]
+    path.write_text("\n".join(["a,b,c,y", *rows, last]))
+    sums = ["sums.csv, line 42: has no number or date among its features"]
     for missing, said in (("median", sums), ("drop", [])):
         caplog.clear()
         splits = csv(path=str(path), target="y", missing=missing, **options)
         recorded_kind.of(described.of_splits(splits)).samples(path)  # the rows of `predict`
-        lines = [line for line in caplog.messages if "no feature" in line]
+        lines = [line for line in caplog.messages if "no number" in line]
         assert [line.rpartition("/")[2].partition(", and")[0] for line in lines] == said * 2
+
+
+def test_a_remedy_writes_no_file_that_is_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    notes = "Report\nof May\n\na,b,y\n" + "1,2,3\n" * 8
+    for name in ("may.csv", "table.csv"):
+        Path(name).write_text(notes)
+    options = {"target": "y", "valid": 0.2, "split_seed": 0}
+    message = message_of(errors.DataError, lambda: csv(path="may.csv", **options))
+    assert message.endswith("cat may.csv | tail -n +4 > table2.csv")

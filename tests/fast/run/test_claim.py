@@ -15,7 +15,7 @@ from runs_made import content, make_run
 from andiron import errors
 from andiron.disk import files, guarded_folders
 from andiron.run_folder import RunFolder
-from andiron.shell.run import claim, run_record, status as run_status
+from andiron.shell.run import claim, run_files, run_record, status as run_status
 
 log = logging.getLogger("andiron")
 
@@ -333,6 +333,15 @@ def test_files_of_others_in_the_folder_of_a_killed_run_are_not_removed(tmp_path)
     with claim.claimed(RunFolder(killed)) as begins:
         begins()
     assert (killed / "checkpoints" / "mine" / "weights.pt").read_text() == "mine"
+
+
+def test_a_run_that_replaced_none_is_not_settled_nor_one_behind_a_link(tmp_path):
+    killed = left_by_a_kill(tmp_path / "run", tmp_path / "killed")
+    other = left_by_a_kill(tmp_path / "second", tmp_path / "other")
+    (tmp_path / ".killed.replaced").symlink_to(other)
+    for folder in (killed, other):
+        run_files.settle(RunFolder(folder))
+    assert RunFolder(killed).config.exists() and RunFolder(other).config.exists()
 
 
 @pytest.mark.parametrize("name", ["checkpoints/step-1", "summary.json"])

@@ -63,11 +63,8 @@ def checked(source: str, table: Table, request: Request) -> Columns:
         for name in values:  # one column at a time in memory twice
             values[name] = values[name][kept]
     lines = np.asarray(table.lines)[kept]
-    if request.missing not in ("refuse", "drop"):  # the sum below a table has no feature
-        is_empty = reduce(and_, (values[name].is_null() for name in kinds))
-        remedy = "has no feature, and is a sample; if it is a sum, remove it"
-        for place in is_empty.arg_true()[:1]:
-            log.warning("%s, %s %d: %s", source, table.unit, lines[place], remedy)
+    if request.missing not in ("refuse", "drop"):
+        _warn_of_sums(source, table.unit, lines, values, kinds)
     return Columns(
         source,
         values,
@@ -79,6 +76,22 @@ def checked(source: str, table: Table, request: Request) -> Columns:
         record={name: value for name, value in record.items() if value},
         refused=refused,
     )
+
+
+def _warn_of_sums(
+    source: str, unit: str, lines: np.ndarray, values: Mapping[str, polars.Series],
+    kinds: Mapping[str, Kind],
+) -> None:  # fmt: skip
+    """Names the first row without any feature, and a last one with texts alone, as sums are."""
+    places = reduce(and_, (values[name].is_null() for name in kinds)).arg_true()[:1].to_list()
+    quantities = [values[name] for name in kinds if kinds[name] != "text"]
+    if not places and len(quantities) > 1 and all(column[-1] is None for column in quantities):
+        places = [len(lines) - 1]
+    for place in places:
+        log.warning(
+            "%s, %s %d: has no number or date among its features, and is a sample; if it is a sum, "
+            "remove it", source, unit, lines[place],
+        )  # fmt: skip
 
 
 def _typed(source: str, table: Table, request: Request) -> tuple[Any, ...]:

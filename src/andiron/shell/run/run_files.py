@@ -95,8 +95,9 @@ def settle(folder: RunFolder) -> None:
 
     Never call it while a process trains there.
     """
-    has_begun = run_record.holds_run(folder) and not status.is_untrained(folder)
-    (discard if has_begun else undo)(folder)
+    if is_aside(folder):  # no link: a stranger's would lead to a run of the user's
+        has_begun = run_record.holds_run(folder) and not status.is_untrained(folder)
+        (discard if has_begun else undo)(folder)
 
 
 def _places(folder: RunFolder) -> tuple[Path, Path]:
