@@ -115,6 +115,8 @@ def hf(
     known, of_type = transformers.CONFIG_MAPPING, stored.pop("model_type", "")
     if of_type not in known:
         hint = errors.nearest(str(of_type), known)
+        if Path(name, "config.json").is_file():
+            hint = f"; the folder of that name is given as {Path(name).resolve()}"
         raise ValueError(f"name={name}: transformers has no type {of_type!r}{hint}")
     settings = known[of_type](**stored)
     settings.num_labels = stored.get("num_labels", num_outputs or settings.num_labels)

@@ -357,12 +357,14 @@ def test_a_folder_of_transformers_gives_the_mean_and_deviation_of_its_pixels(tmp
     assert network(pixel_values=torch.zeros(2, 3, 32, 32)).logits.shape == (2, 7)
 
 
-def test_unknown_classes_types_and_folders_of_transformers_are_named(tmp_path):
+def test_unknown_classes_types_and_folders_of_transformers_are_named(tmp_path, monkeypatch):
     pytest.importorskip("transformers")
     (tmp_path / "config.json").write_text("[1, 2")
+    monkeypatch.chdir(tmp_path.parent)
     for kind, arguments, words in (
         (ValueError, {"name": "bertt"}, "transformers has no type 'bertt'; did you mean 'bert'?"),
         (ValueError, {"name": "bert", "auto": "pipeline"}, "auto=pipeline: transformers has no"),
+        (ValueError, {"name": tmp_path.name}, f"the folder of that name is given as {tmp_path}"),
         (errors.DataError, {"name": str(tmp_path)}, f"{tmp_path}/config.json: "),
     ):
         assert words in message_of(kind, models.hf, **arguments)
