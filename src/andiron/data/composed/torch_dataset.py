@@ -178,9 +178,6 @@ def _facts(
     facts: dict[str, Any] = {}
     if isinstance(inputs, Tensor):
         facts["input_shape"] = list(inputs.shape[1:])
-        if inputs.dtype == torch.uint8:
-            log.warning("data.train: the inputs of %s are bytes, and the network gets 0 to 255; to "
-                        "scale them: ToDtype(torch.float32, scale=True) of torchvision", name)
     is_known = isinstance(targets, Tensor)  # else the task knows what they are
     if num_outputs is None and num_classes is None and is_known and targets.is_floating_point():
         num_outputs = targets[0].numel()
@@ -204,7 +201,11 @@ def _facts(
 
 
 def _check_structure(batch: Any, name: str) -> None:
-    """Refuses a lone tensor, and parts without a tensor."""
+    """Refuses a lone tensor, and parts without a tensor; warns of inputs of bytes."""
+    inputs: Any = getattr(batch, "inputs", None)
+    if isinstance(inputs, Tensor) and inputs.dtype == torch.uint8:
+        log.warning("data.train: the inputs of %s are bytes, and the network gets 0 to 255; to "
+                    "scale them: ToDtype(torch.float32, scale=True) of torchvision", name)
     is_plain = type(batch) in (*structures.PLAIN, RawBatch)
     parts = [*batch] if is_plain else [] if isinstance(batch, Tensor) else [batch]
     if not parts or any(next(structures.leaves(part), None) is None for part in parts):

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -191,10 +190,7 @@ def divided(
             for part, rows in tree.indices.items()
         })  # fmt: skip
     if split is None and len(tree.indices) == 1:
-        columns = {*chain.from_iterable(tree.cells.values())}
-        train_valid_test.warn_of_columns(
-            str(tree.root), {column: tree.values(column) for column in sorted(columns)}
-        )
+        train_valid_test.warn_of_columns(str(tree.root), tree.columns)
     parts = division.parts(
         valid=None if "valid" in tree.indices and valid != "test" else valid,
         test=None if "test" in tree.indices else test,
@@ -204,12 +200,7 @@ def divided(
     held_out = tree.indices.get("test", parts.test)
     validation = held_out if valid == "test" else tree.indices.get("valid", parts.valid)
     make = partial(
-        splits.of_parts,
-        subset,
-        name=tree.root.name,
-        batcher=BATCHERS[facts["input_shape"][0]],
-        facts=facts,
-        division=division,
-        **described,
-    )
+        splits.of_parts, subset, name=tree.root.name, batcher=BATCHERS[facts["input_shape"][0]],
+        facts=facts, division=division, **described,
+    )  # fmt: skip
     return splits.of_rows(make, Parts(parts.train, validation, held_out))

@@ -42,16 +42,20 @@ class ImageTree:
     labels: Mapping[str, str] = field(default_factory=dict)  # by name, if a table has them
     cells: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of the table, by name
 
+    @property
+    def columns(self) -> dict[str, list[str]]:
+        """The cells of every image by the columns of the table of labels, sorted."""
+        names = sorted({*chain.from_iterable(self.cells.values())})
+        return {name: [self.cells.get(path, {}).get(name, "") for path in self.names]
+                for name in names}  # fmt: skip
+
     def values(self, column: str) -> list[str]:
         """The cell of every image in a column of the table of labels, else what is in its path.
 
         Raises: DataError as `values_in`.
         """
-        columns = sorted({*chain.from_iterable(self.cells.values())})
-        key = image_labels.column_name(column)
-        if key in columns:
-            return [self.cells.get(name, {}).get(key, "") for name in self.names]
-        return values_in(self.names, column, columns)
+        columns, key = self.columns, image_labels.column_name(column)
+        return columns[key] if key in columns else values_in(self.names, column, [*columns])
 
     def without(self, names: Container[str]) -> "ImageTree":
         """The tree with the indices of all but these images.

@@ -2,7 +2,7 @@
 
 import itertools
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -12,7 +12,7 @@ import polars
 
 from andiron import errors
 from andiron.data.on_disk import column_values, train_valid_test
-from andiron.data.on_disk.columns import argument, Columns, Kind, Request
+from andiron.data.on_disk.columns import argument, Columns, Kind, Reading, Request
 from andiron.data.on_disk.table_files import Table
 
 MOST_SHOWN = 5  # bad rows
@@ -218,20 +218,24 @@ def _without_signs(texts: polars.Series, encoding: str | None) -> list[str]:
     return [f"remove the signs, as {command}"]
 
 
+def _spellings(texts: polars.Series, reading: Reading) -> Iterator[str]:
+    """The remedies for decimals, thousands and signs that are written otherwise."""
+    if "," not in (reading.decimal, reading.thousands) and texts.str.contains(r"\d,\d").any():
+        yield COMMA
+    some = column_values.texts(texts.head(column_values.MOST_LOOKED_AT))
+    yield from _without_signs(some, reading.encoding)
+    for typed, grouped in GROUPED.items():
+        if reading.thousands is None and texts.str.contains(grouped).any():
+            example = f"1{typed[len(typed) // 2]}234"
+            yield f'set "data.thousands={typed}" if {example} is over a thousand'
+
+
 def _remedy(bad: polars.DataFrame, request: Request, number_valid: int) -> str:
     """The remedies for these values, as the end of a message."""
-    remedies = ["correct or remove them"]
+    remedies, reading = ["correct or remove them"], request.reading
     if request.is_partial:
         return remedies[0]
-    reading = request.reading
-    if "," not in (reading.decimal, reading.thousands) and bad["text"].str.contains(r"\d,\d").any():
-        remedies.append(COMMA)
-    some = column_values.texts(bad["text"].head(column_values.MOST_LOOKED_AT))
-    remedies += _without_signs(some, reading.encoding)
-    for typed, grouped in GROUPED.items():
-        if reading.thousands is None and bad["text"].str.contains(grouped).any():
-            example = f"1{typed[len(typed) // 2]}234"
-            remedies.append(f'set "data.thousands={typed}" if {example} is over a thousand')
+    remedies += _spellings(bad["text"], reading)
     is_feature, is_gap = ~bad["column"].is_in(request.required), bad["is_missing"]
     features = bad["column"].filter(is_feature).unique(maintain_order=True)
     is_further = set(request.features or ("",)) <= reading.kinds.keys()  # not the training file

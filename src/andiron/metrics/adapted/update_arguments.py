@@ -96,15 +96,7 @@ def _of_outputs(metric: object, item: object) -> tuple[Any, Any]:
     """Outputs and targets in the metric's format."""
     if not (hasattr(item, "output") and hasattr(item, "targets")):
         raise _misfit(metric, item, "takes predictions and targets, which are not in")
-    output, targets = item.output, item.targets
-    if isinstance(output, Tensor) and output.is_floating_point():
-        # as metrics of Andiron do: probabilities would be too coarse
-        output = outputs.at_least_float32(output)
-        if not isinstance(item, SequenceOutput) and _is_of(
-            metric, "torchmetrics.classification", "torchmetrics.regression"
-        ):
-            # float32 makes ties of probabilities near 1, and loses digits in sums of squares
-            output = output.to(sum_dtype(output.device))
+    output, targets = _widened(metric, item, item.output), item.targets
     if isinstance(item, outputs.ClassificationOutput):
         if _is_of(metric, "torchmetrics.clustering"):
             return output.argmax(dim=-1), targets
@@ -127,6 +119,17 @@ def _of_outputs(metric: object, item: object) -> tuple[Any, Any]:
     if _is_of(metric, "torchmetrics.retrieval"):  # without a score above 0, all is irrelevant to it
         return output.where(output > 0, 1e-30 / (1 - output)), targets
     return output, targets
+
+
+def _widened(metric: object, item: object, output: Any) -> Any:
+    """The outputs in at least float32, as metrics of Andiron take them, or in float64."""
+    if not isinstance(output, Tensor) or not output.is_floating_point():
+        return output
+    kinds = "torchmetrics.classification", "torchmetrics.regression"
+    if isinstance(item, SequenceOutput) or not _is_of(metric, *kinds):
+        return outputs.at_least_float32(output)
+    # float32 makes ties of probabilities near 1, and loses digits in sums of squares
+    return output.to(sum_dtype(output.device))
 
 
 def _takes_text(takes: Parameters) -> bool:
