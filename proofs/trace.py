@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parents[1]
 STEP, EVALUATION_STEP, WRITE = "train_step", "valid_step", "write"
+GRAPH = "show_graph"  # calls a step of evaluation too
 LOOPS = ("steps", "fit")  # the generator that trains; older checkouts have `fit`
 
 
@@ -58,9 +59,15 @@ class Recorder:
         self.frames: dict[str, list[Call]] = {}
         self._prefix = f"{package}/"
         self._is_training = False
+        self._beside: FrameType | None = None  # draws the graph of the model, beside the loop
 
     def __call__(self, frame: FrameType, event: str, _argument: Any) -> None:
         code = frame.f_code
+        if self._beside is None and event == "call" and code.co_name == GRAPH:
+            self._beside = frame
+        if self._beside is not None:
+            self._beside = None if frame is self._beside and event == "return" else self._beside
+            return
         if event != "call" or not code.co_filename.startswith(self._prefix):
             return
         call = self._named(frame)
@@ -70,8 +77,6 @@ class Recorder:
         target = code.co_name if code.co_name in (STEP, EVALUATION_STEP, WRITE) else None
         if target == WRITE and not call.function.endswith("Writer.write"):
             return
-        if target == EVALUATION_STEP and STEP not in self.frames:
-            return  # for the graph of the model, before the loop
         if self._is_training and target and target not in self.frames:
             self.frames[target] = list(self._above(frame))[::-1]
 
