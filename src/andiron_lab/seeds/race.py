@@ -66,9 +66,8 @@ def _check(jobs: Sequence[Job], rule: RaceRule, folder: Path) -> None:
     if seeds < rule.min_seeds:
         why = f"a race compares by seeds, at least hydra.sweeper.min_seeds={rule.min_seeds}"
         raise errors.ConfigError(
-                                  f"seed: {seeds} of each configuration; {why}; give more, such as "
-                                  "'seed=range(0,10)'"
-                              )  # fmt: skip
+            f"seed: {seeds} of each configuration; {why}; give more, such as 'seed=range(0,10)'"
+        )
     for job in jobs:
         left = rule.places[len(job.rungs) : -1]
         if job.status == State.DONE and left and job.pause_at != left[0]:

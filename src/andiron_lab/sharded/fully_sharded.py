@@ -66,7 +66,7 @@ class FullySharded:
             raise errors.ConfigError(
                 f"strategy=fsdp: parameters {', '.join(outside)} are outside of the task's "
                 "network, whose forward gathers its own; move them into it, or give strategy=ddp"
-            )  # fmt: skip
+            )
         copies = mesh.get_group("copies") if mesh.ndim > 1 else None
         parts = mesh["parts"] if mesh.ndim > 1 else mesh
         units = {**blocks(network), "": network}

@@ -67,7 +67,7 @@ class RankFiles:
             raise errors.ConfigError(
                 f"checkpoint.files=rank: writes into a folder, and checkpoint.store is {store}; "
                 "leave one of them out"
-            )  # fmt: skip
+            )
         self._world, self._folder = world, store.folder
         self._number = 0  # of the checkpoint in this process
 

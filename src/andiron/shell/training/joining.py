@@ -71,7 +71,7 @@ def options_of(config: Train) -> dict[str, Any]:
         raise errors.ConfigError(
             f"device={config.device}: torchrun started {number} processes on a host with {gpus} GPU"
             f"{'s' * (gpus > 1)}, and each takes one; give --nproc-per-node={gpus}, or device=cpu"
-        )  # fmt: skip
+        )
     return {"on_gpu": on_gpu, "slices": config.slices, "timeout_seconds": config.peer_timeout}
 
 
