@@ -236,6 +236,6 @@ def _cut(path: Path, line: int, encoding: str) -> str:
     if "\n".encode(encoding) != b"\n":  # tail would cut a character
         name = re.sub("-([bl]e)$", r"\1", encoding, flags=re.IGNORECASE)  # as iconv has it
         cut = f"iconv -f {name} -t utf-8 | {cut} | iconv -f utf-8 -t {name}"
-    names = ("table.csv", *map("table{}.csv".format, range(2, 1000)))
+    names = itertools.chain(["table.csv"], map("table{}.csv".format, itertools.count(2)))
     table = next(name for name in names if name != path.name and not Path(name).exists())
     return f"{UNPACK.get(path.suffix.lower(), 'cat')} {source} | {cut} > {table}"

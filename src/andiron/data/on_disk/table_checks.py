@@ -167,7 +167,8 @@ def _warn_of_columns(
                 f"({argument('categories', [*request.reading.kinds, name])})",
             )  # fmt: skip
     if request.targets and request.features is None and not request.kept:
-        distinct = {name: column_values.texts(values[name].drop_nulls().unique()) for name in texts}
+        few = [name for name, number in texts.items() if number <= FEW_TEXTS]
+        distinct = {name: column_values.texts(values[name].drop_nulls().unique()) for name in few}
         train_valid_test.warn_of_columns(source, distinct)
     own = [name for name, number in texts.items() if name not in request.reading.kinds
            and number > FEW_TEXTS and 2 * number > len(values[name])]  # fmt: skip

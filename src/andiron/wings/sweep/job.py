@@ -57,9 +57,10 @@ class _Warnings(logging.Handler):
         self._messages = dict[str, str]()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Replies with this warning too."""
-        self._messages.setdefault(str(record.msg), readable.shortened(self.format(record), 1000))
-        self._reply({"warnings": dict(self._messages)})
+        """Replies with this warning too, unless one of its kind has been sent."""
+        if (kind := str(record.msg)) not in self._messages:
+            self._messages[kind] = readable.shortened(self.format(record), 1000)
+            self._reply({"warnings": self._messages})
 
 
 def run_request(request: Request, reply: Reply) -> int:
