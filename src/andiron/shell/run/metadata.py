@@ -39,7 +39,7 @@ DECISIVE = re.compile(  # parts of the code and the machine that can change resu
     r"|hardware\.(threads|device|device_name|cuda)"
 )
 MOST_NAMED = 20  # changes in a warning; `rerun` and `runs diff` list all
-Plain = bool | int | float | str
+Hyperparameter = bool | int | float | str
 Files = Mapping[Path, bytes]
 Summary = dict[str, Any]
 Show = Callable[[Summary], None]
@@ -150,13 +150,13 @@ class Record:
             )
 
 
-def hyperparameters(plain: Mapping[str, object]) -> dict[str, Plain]:
+def hyperparameters(plain: Mapping[str, object]) -> dict[str, Hyperparameter]:
     """The flat hyperparameters of a run: numbers, and each node's class and arguments.
 
     A node's class has the name of the node. A schedule's copies of `lr` are left out.
     """
     return {
-        name: value if isinstance(value, Plain) else json.dumps(value)
+        name: value if isinstance(value, Hyperparameter) else json.dumps(value)
         for name, value in by_dotted_name(schema.hyperparameters(plain)).items()
         if value is not None and value != {} and value == value  # NaN differs from itself
     }

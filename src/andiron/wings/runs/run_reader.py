@@ -14,7 +14,7 @@ from typing import Any
 from andiron import errors
 from andiron.plain import improvement
 from andiron.plain.improvement import LAST
-from andiron.plain.plain_values import is_finite
+from andiron.plain.plain_values import Plain, is_finite
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
 from andiron.shell.run import run_record
@@ -24,7 +24,7 @@ from andiron.shell.run.status import DIRECTIONS, seconds
 from andiron.wings.runs import logged_lines
 from andiron.wings.runs.logged_lines import Line
 from andiron.wings.runs.untrusted_files import (
-    Plain, Standing, flat_options, read_object, standing_after, standings_of,
+    Standing, flat_options, read_object, standing_after, standings_of,
 )  # fmt: skip
 
 MOST_LOGGED_BYTES = 32 * 2**20  # of metrics.jsonl: 100,000 log points

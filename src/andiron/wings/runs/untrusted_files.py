@@ -7,13 +7,12 @@ from typing import Any
 
 from andiron.disk import files
 from andiron.plain import improvement
-from andiron.plain.plain_values import Number, is_finite, is_number, or_nan
+from andiron.plain.plain_values import Number, Plain, is_finite, is_number, or_nan
 from andiron.shell.config.leaves import by_dotted_name, leaves
 from andiron.shell.config.schema import FROM_PYTHON
 
 MOST_BYTES = 2**20  # of config.json, status.json and summary.json: a hundred times the usual
 MOST_DEPTH = 50  # of lists and objects in a file
-Plain = dict[str, Any]
 
 
 @dataclass(frozen=True)
