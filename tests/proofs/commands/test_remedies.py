@@ -60,6 +60,8 @@ ROWS = [
     ("check data=csv data.path=numbers.csv data.target=y",
      {"task=regression": "check data=csv data.path=numbers.csv data.target=y task=regression "
       "loss=mean_squared_error metrics=regression", "data.kind=classification": None}),
+    ("check data=csv_regression data.path=flags.csv data.target=y task=binary",
+     {"data.kind=classification": None}),
     ("check data=csv data.path=gaps.csv data.target=y",
      {"data.missing=median": None, "data.missing=drop": None, "data.max_bad_lines=2": None}),
     ("check data=csv data.path=latin.csv data.target=y",
@@ -125,6 +127,7 @@ def make(here):
         "good": ["x,z,y", *rows], "bare": rows,
         "gaps": ["x,z,y", *rows, ",1,a", ",2,b"], "bad": ["x,z,y", *rows, "oops,1,a"],
         "numbers": ["x,y", *(f"{i},{i % 3}.5" for i in range(300))],
+        "flags": ["x,y", *(f"{i},{i % 2}" for i in range(60))],
         "many": ["x,name,y", *(f"{i},name number {i},{'ab'[i % 2]}" for i in range(300))],
     }
     for name, lines in tables.items():

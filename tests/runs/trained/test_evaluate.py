@@ -118,6 +118,18 @@ def test_other_data_match_classes_by_name_and_use_training_preprocessing(flowers
     assert of_json(called(evaluate.main, "run", *chosen, *settings, cwd=flowers)) == result
 
 
+def test_labels_in_columns_are_named_by_them(here):
+    rows = [f"{i % 7},{int(i % 7 > 3)},{int(i % 2 == 0)}" for i in range(60)]
+    (here / "sky.csv").write_text("\n".join(["cloud,rain,wind", *rows]) + "\n")
+    options = ("data=csv_regression", "data.path=sky.csv", "data.target=[rain,wind]")
+    options = (*options, "task=multilabel", "metrics=multilabel", "metrics.f1.average=none")
+    assert called(train.main, *options, "num_epochs=1", "hydra.run.dir=run", cwd=here).code == 0
+    result = of_json(called(evaluate.main, "run", "--json", cwd=here))
+
+    assert {"f1/rain", "f1/wind"} <= {*result["metrics"]}
+    assert [row["name"] for row in result["classes"]] == ["rain", "wind"]
+
+
 def test_other_tables_are_encoded_as_the_training_rows_were(here):
     draws = random.Random(1)
 

@@ -160,6 +160,8 @@ def offered(
         derived |= {"input_mean": batcher.mean, "input_std": batcher.std}
     if "num_classes" in facts:
         derived |= {"num_outputs": int(facts["num_classes"]), "class_counts": class_counts}
+    if len(facts.get("target_columns", ())) > 1:  # one for each label
+        derived["class_names"] = facts["target_columns"]
     lab = "tokenizer_sha256" in facts and wings.optional("andiron_lab.data.tokenizer_texts")
     if lab:
         derived["vocabulary"] = lab.of_record(facts)

@@ -207,9 +207,8 @@ def _check_task(config: Train, kind: Any, splits: Splits | Described) -> None:
             f"{f' ({joined(names)})' if names else ''}; set task=classification"
         )
     if wanted and facts and wanted not in facts:
-        is_guess = "kind" in config.data and config.data["kind"] is None
-        is_guess &= splits.facts.get("num_outputs", 1) == 1
-        or_kind = f", or data.kind={KINDS_OF[wanted]} to read its target so" if is_guess else ""
+        has_kind = "kind" in config.data and splits.facts.get("num_outputs", 1) == 1
+        or_kind = f", or data.kind={KINDS_OF[wanted]} to read its target so" if has_kind else ""
         raise errors.ConfigError(
             f"task: {title} is for {wanted}, and {splits.name} has {facts[0]}; set "
             f"{TASKS_OF[facts[0]]}{or_kind}"

@@ -80,7 +80,7 @@ def evaluate(run: Run, splits: Splits, part: str = "test", *, worst: int = 10) -
     values = evaluation.measure(
         run.model, loader, tally, name=part, autocast=precision.autocast, after=details.add
     )
-    classes = details.scores(data.facts.get("class_names"))
+    classes = details.scores(data.offered.get("class_names"))
     worst_errors = [
         _worst_error(run, batcher, dataset, index, loss) for index, loss in details.worst(worst)
     ]
