@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
@@ -112,6 +113,11 @@ def loss_weight(item: Any) -> Weight:
 def at_least_float32(values: Tensor) -> Tensor:
     """Half precision as float32: it is too coarse for a sum, and float16 ends at 65504."""
     return values.float() if values.dtype.itemsize < 4 else values
+
+
+def sum_dtype(device: torch.device) -> torch.dtype:
+    """float64, in which the order of the samples hardly matters; float32 on MPS, which lacks it."""
+    return torch.float32 if device.type == "mps" else torch.float64
 
 
 def likeliest(logits: Float[Tensor, "... classes"]) -> Int[Tensor, "..."]:

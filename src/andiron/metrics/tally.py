@@ -20,9 +20,8 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.distributed import ALONE, Sliced, World
-from andiron.metrics.sums import sum_dtype
 from andiron.metrics.windows import metric_values, sliced_window, tally_state
-from andiron.outputs import ClassificationOutput
+from andiron.outputs import ClassificationOutput, sum_dtype
 from andiron.plain import fast_paths, readable
 from andiron.protocols import Decisions, Metric, Parts, Values
 

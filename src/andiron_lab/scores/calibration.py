@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from andiron.metrics.classification.classifier_rows import CLASSES, rows
-from andiron.metrics.sums import sum_dtype
+from andiron.outputs import sum_dtype
 from andiron.protocols import Parts
 from andiron.ranges import Count
 

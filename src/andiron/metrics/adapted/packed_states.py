@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from andiron.metrics.sums import sum_dtype
+from andiron.outputs import sum_dtype
 
 MOST_DIMENSIONS = 7  # of a tensor in a list; its shape is stored in one row of numbers
 

@@ -8,9 +8,8 @@ from typing import Any
 from torch import Tensor
 
 from andiron import errors, outputs
-from andiron.metrics.sequence import decoded_text
-from andiron.metrics.sums import sum_dtype
-from andiron.outputs import RegressionOutput, SequenceOutput
+from andiron.outputs import IGNORED, RegressionOutput, SequenceOutput, sum_dtype
+from andiron.plain.token_texts import BYTES, decoded
 from andiron.protocols import GivesUpdates, MetricUpdate
 
 Parameters = dict[str, inspect.Parameter]  # of `update` without a default, by name
@@ -76,7 +75,7 @@ def updates_of(
     if _takes_text(takes) and isinstance(getattr(item, "output", None), Tensor):
         if not isinstance(item, SequenceOutput):
             raise _misfit(metric, item, "takes text, which is not in")
-        predictions, targets = decoded_text.predictions_and_targets(item, vocabulary)
+        predictions, targets = _texts(item, vocabulary)
         several = _takes_references([*takes.values()][1].annotation)
         return [((predictions, [[target] for target in targets] if several else targets), {})]
     first, others = _of_outputs(metric, item)[: len(names) or None], names[2:]
@@ -90,6 +89,29 @@ def _update(arguments: object) -> MetricUpdate:
     if isinstance(arguments, Mapping):
         return (), arguments
     return (arguments if isinstance(arguments, tuple) else (arguments,)), {}
+
+
+def _texts(
+    item: SequenceOutput, vocabulary: Sequence[str] | None
+) -> tuple[list[str], list[str]]:
+    """The texts of the likeliest tokens and of the targets, without places of IGNORED ones.
+
+    The tokens are read from the device.
+    Raises: MismatchError if the text of the tokens is unknown.
+    """
+    classes = item.output.shape[-1]
+    if vocabulary is None and classes != BYTES:
+        raise errors.MismatchError(
+            f"the text of {classes} different tokens is unknown; give vocabulary: the text of each "
+            "token"
+        )
+    targets = item.targets.cpu()
+    predicted, wanted = (
+        [decoded(row[known].tolist(), vocabulary)
+         for row, known in zip(tokens, targets != IGNORED, strict=True)]
+        for tokens in (item.output.argmax(dim=-1).cpu(), targets)
+    )  # fmt: skip
+    return predicted, wanted
 
 
 def _of_outputs(metric: object, item: object) -> tuple[Any, Any]:
@@ -112,7 +134,7 @@ def _of_outputs(metric: object, item: object) -> tuple[Any, Any]:
         if item.has_ignored:
             if targets.ndim > 1:
                 raise _misfit(metric, item, "cannot leave out ignored ones of several targets in")
-            known = targets != outputs.IGNORED
+            known = targets != IGNORED
             return output[known], targets[known]
     if isinstance(item, SequenceOutput) and not _is_of(metric, "torchmetrics.text"):
         return output.flatten(0, 1).softmax(dim=-1), targets.flatten()

@@ -19,8 +19,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from andiron import errors
-from andiron.metrics.sums import sum_dtype
-from andiron.outputs import Scalar, known_targets
+from andiron.outputs import Scalar, known_targets, sum_dtype
 from andiron.protocols import Parts, Result
 
 # the mean over the outputs, or each by its name: output_0, output_1, ...
