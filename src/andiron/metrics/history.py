@@ -3,10 +3,10 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from andiron.metrics.direction import directions_of
 from andiron.plain import improvement
+from andiron.plain.plain_values import Named, Plain
 from andiron.protocols import Metric, Point
 
 
@@ -45,14 +45,14 @@ class History:
                 best, epoch = value, point.epoch
             split[name] = Standing(best, epoch, value, point.epoch)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> Plain:
         """The standings as plain values."""
         return {
             split: {name: dict(vars(standing)) for name, standing in named.items()}
             for split, named in self.standings.items()
         }
 
-    def load_state_dict(self, state: Mapping[str, Mapping[str, Any]]) -> None:
+    def load_state_dict(self, state: Mapping[str, Named]) -> None:
         """Continues from saved standings."""
         self.standings = {
             split: {name: Standing(**plain) for name, plain in named.items()}

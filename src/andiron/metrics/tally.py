@@ -23,6 +23,7 @@ from andiron.distributed import ALONE, Sliced, World
 from andiron.metrics.windows import metric_values, sliced_window, tally_state
 from andiron.outputs import ClassificationOutput, sum_dtype
 from andiron.plain import fast_paths, readable
+from andiron.plain.plain_values import Named, Plain
 from andiron.protocols import Decisions, Metric, Parts, Values
 
 MOST_SHOWN = 300  # characters
@@ -100,7 +101,7 @@ class Tally:
             self.forget()
         return values
 
-    def state_dict(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    def state_dict(self) -> tuple[Plain, dict[str, Tensor]]:
         """The open window, batch by batch, and the open epoch; merging early rounds differently."""
         self._count_items()
         tensors: dict[str, Tensor] = {}
@@ -115,7 +116,7 @@ class Tally:
         return plain | ({"given": True} if self._is_given else {}), tensors
 
     def load_state_dict(
-        self, plain: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
+        self, plain: Named, tensors: Mapping[str, Tensor], device: torch.device
     ) -> None:
         """Continues from `state_dict`; tensors that were on a GPU are moved to `device`.
 

@@ -21,6 +21,7 @@ from andiron.data.dataset import Dataset, RawBatch, is_stream
 from andiron.data.splitting import fingerprint as fingerprints, splits
 from andiron.data.splitting.divided_rows import Division, Option, Parts, columns_of
 from andiron.plain import wings
+from andiron.plain.plain_values import Named, Plain
 from andiron.ranges import Count, Node, Proportion, Seed, SetName, SplitOption, Validation
 
 Samples = Any  # SampleBySample or, of the lab, Streamed
@@ -119,7 +120,7 @@ def _adapted(
 
 
 def _divided(
-    datasets: Mapping[str, Samples], fractions: Mapping[str, Any], split_seed: int, split: Option,
+    datasets: Mapping[str, Samples], fractions: Named, split_seed: int, split: Option,
     **described: Any,
 ) -> splits.Splits:  # fmt: skip
     """The parts: data sets of their own, and fractions of train; `described` are other fields."""
@@ -169,13 +170,13 @@ def _facts(
     num_classes: int | None,
     num_outputs: int | None,
     class_names: Sequence[object] | None,
-) -> dict[str, Any]:
+) -> Plain:
     batch = _samples(dataset, [0])
     name = type(dataset.dataset).__name__
     _check_structure(batch, name)
     inputs: Any = getattr(batch, "inputs", None)
     targets: Any = getattr(batch, "targets", None)
-    facts: dict[str, Any] = {}
+    facts: Plain = {}
     if isinstance(inputs, Tensor):
         facts["input_shape"] = list(inputs.shape[1:])
     is_known = isinstance(targets, Tensor)  # else the task knows what they are

@@ -12,6 +12,7 @@ from andiron import errors
 from andiron.data.kinds.new_samples import Kind, NewSamples, of_tensor
 from andiron.data.on_disk import csv_file
 from andiron.data.on_disk.table_encoding import TableEncoding
+from andiron.plain.plain_values import Named, Plain
 
 # methods of lazy frames, polars' frames, Arrow's tables, and rows of pandas
 TO_PYTHON = ("collect", "to_dicts", "to_pylist", "to_dict", "_asdict")
@@ -46,7 +47,7 @@ class Rows(Kind):
         mappings = [row for row in inputs if isinstance(row, Mapping)]
         sources += [mappings] if mappings else []
         encoding = self._encoding
-        options: dict[str, Any] = {
+        options: Plain = {
             "features": [feature.column for feature in encoding.columns], "kept": keep,
             "reading": encoding.reading.laid_out(_options_of_table(self.data.options)),
             "missing": encoding.missing, "is_partial": True,
@@ -74,7 +75,7 @@ class Rows(Kind):
         return [sys.stdin.buffer.read()]
 
 
-def _options_of_table(options: Mapping[str, object]) -> Mapping[str, Any]:
+def _options_of_table(options: Named) -> Named:
     """The options of the table itself, which may be inside another data set."""
     if "decimal" in options:
         return options

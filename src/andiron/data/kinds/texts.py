@@ -1,7 +1,7 @@
 """Texts: the last tokens of each, by the data set's vocabulary or a tokenizer of transformers."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ from andiron.data.dataset import Indices, RawBatch
 from andiron.data.kinds.new_samples import Kind, NewSamples
 from andiron.data.on_disk.text_file import TextBatcher
 from andiron.disk import files, tokenizer_files
+from andiron.plain.plain_values import Named, Plain
 from andiron.plain.token_texts import encoded
 
 MOST_TEXT_BYTES = 2**26
@@ -65,7 +66,7 @@ class Texts(Kind):
         return [sys.stdin.read()]
 
 
-def tokenised(texts: Sequence[str | Path], recorded: Mapping[str, Any]) -> list[dict[str, Any]]:
+def tokenised(texts: Sequence[str | Path], recorded: Named) -> list[Plain]:
     """The texts as fields for a network of transformers, by its tokenizer on record.
 
     They are not padded: beside longer texts, networks of absolute positions would move them.

@@ -9,13 +9,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapp
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from jaxtyping import Int
 
 from andiron.data.on_disk.category_names import MISSING, parsed
 from andiron.plain import memory
+from andiron.plain.plain_values import Named
 
 if TYPE_CHECKING:  # importing polars takes 0.2 s
     import polars
@@ -41,7 +42,7 @@ class Reading:
     encoding: str | None = None  # None is UTF-8
     header: Sequence[str] | None = None  # the names of a file without them
 
-    def laid_out(self, options: Mapping[str, Any]) -> "Reading":
+    def laid_out(self, options: Named) -> "Reading":
         """This reading of a file with the encoding and header in the options of a data set."""
         return replace(self, encoding=options.get("encoding"), header=options.get("header"))
 
@@ -124,7 +125,7 @@ class Columns:
     kept: Mapping[str, Collection[str]] = field(default_factory=dict)  # further columns
     unit: str = "row"  # or line
     lines: Int[np.ndarray, " rows"] | None = None  # of each row in the file, in messages
-    record: Mapping[str, Any] = field(default_factory=dict)  # rows left out, for data.json
+    record: Named = field(default_factory=dict)  # rows left out, for data.json
     refused: str = ""  # the problems of rows that are left out of a prediction
 
     def __len__(self) -> int:

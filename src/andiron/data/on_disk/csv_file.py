@@ -4,7 +4,7 @@ from __future__ import annotations  # help() shows them as they stand
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -30,6 +30,7 @@ from andiron.data.splitting import fingerprint
 from andiron.data.splitting.divided_rows import columns_of
 from andiron.data.splitting.splits import Splits, with_sets
 from andiron.plain import wings
+from andiron.plain.plain_values import Named
 from andiron.ranges import Index, Number, Proportion, Seed, SetName, SplitOption, Validation
 from andiron.recording import keep_arguments
 
@@ -156,7 +157,7 @@ def _warn_of_counters(table: Columns, exclude: Sequence[str]) -> None:
 
 
 def with_files(
-    splits: Splits, targets: Sequence[str], test: Any, sets: Any, options: Mapping[str, object]
+    splits: Splits, targets: Sequence[str], test: Any, sets: Any, options: Named
 ) -> Splits:
     """`splits` with further validation sets, and with the test set if `test` is a path.
 
@@ -183,7 +184,7 @@ def with_files(
 
 
 def read_as(
-    path: Path, facts: Mapping[str, Any], targets: Sequence[str], options: Mapping[str, Any],
+    path: Path, facts: Named, targets: Sequence[str], options: Named,
     kept: Sequence[str] = (),
 ) -> Columns:  # fmt: skip
     """The columns of another file, read as the data set with these `facts` and `options`.

@@ -21,6 +21,7 @@ from andiron.data.splitting import fingerprint, splits
 from andiron.data.splitting.divided_rows import Division, Option, Parts, columns_of
 from andiron.data.splitting.splits import Splits
 from andiron.plain import readable, wings
+from andiron.plain.plain_values import Named, Plain
 from andiron.ranges import (
     Count, Index, Proportion, Resizing, ResizingOption, Seed, SetName, SplitOption,
     Validation,
@@ -86,7 +87,7 @@ def image_folder(
     whole = read(image_tree.find(Path(path).absolute()))
     _warn_of_copies(whole.tree)
     names = [*whole.tree.class_names]
-    facts: dict[str, Any] = {"input_shape": (channels, size, size), "num_classes": len(names)}
+    facts: Plain = {"input_shape": (channels, size, size), "num_classes": len(names)}
     facts |= {"class_names": names} | ({"resizing": resizing} if resizing else {})
     if whole.skipped:
         facts["unreadable_files"] = whole.skipped
@@ -171,7 +172,7 @@ def _warn_of_copies(tree: image_tree.ImageTree) -> None:
 
 def divided(
     tree: image_tree.ImageTree, split: Option, valid: Validation, test: float, split_seed: int,
-    *, subset: Callable[[Tensor], Dataset], facts: Mapping[str, Any], **described: Any,
+    *, subset: Callable[[Tensor], Dataset], facts: Named, **described: Any,
 ) -> Splits:  # fmt: skip
     """The images of a tree: each part from its folder, or a fraction of train as `split` says.
 

@@ -5,7 +5,7 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -18,6 +18,7 @@ from andiron.data.on_disk.stored import StoredArray, StoredDataset
 from andiron.data.splitting import fingerprint, splits, standardisation
 from andiron.data.splitting.divided_rows import Division, Parts, columns_of
 from andiron.outputs import IGNORED
+from andiron.plain.plain_values import Plain
 from andiron.ranges import (
     Number, Positive, Proportion, Seed, SetName, SplitOption, Validation,
 )  # fmt: skip
@@ -169,7 +170,7 @@ def _named(arrays: Mapping[str, StoredArray], file: Path, option: str, name: str
     return arrays[name]
 
 
-def _described(targets: StoredArray) -> tuple[Classes | None, dict[str, Any]]:
+def _described(targets: StoredArray) -> tuple[Classes | None, Plain]:
     """The class of every sample, if any, and the facts of the checked targets."""
     classes = _classes(targets)
     if classes is None:
@@ -207,7 +208,7 @@ def _checked_classes(targets: StoredArray, indices: Tensor, rows: Samples) -> Te
     return rows if rows.dim() == 1 else rows.max()
 
 
-def _unit(targets: StoredArray, train: Tensor) -> dict[str, Any]:
+def _unit(targets: StoredArray, train: Tensor) -> Plain:
     """Mean and standard deviation of the numbers to predict, in the training samples."""
     if not targets.dtype.is_floating_point or len(targets.shape) != 2:
         return {}

@@ -32,6 +32,7 @@ from andiron.data.on_disk.columns import (
 from andiron.data.splitting import standardisation
 from andiron.plain import readable
 from andiron.plain.float32_decimals import in_float64
+from andiron.plain.plain_values import Named, Plain
 
 QUANTITIES = ("number", "date")
 CHUNK_ROWS = 2**14  # fit the cache
@@ -106,16 +107,16 @@ class TableEncoding:
         return [name for column in self.columns for name in column.names]
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Plain:
         """The entries in data.json; empty if the inputs are the numbers of the table."""
         if self == TableEncoding(tuple(_plain(column.column) for column in self.columns)):
             return {}
 
-        def given(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+        def given(fields: list[tuple[str, Any]]) -> Plain:
             return {name: [*value] if name == "columns" else value for name, value in fields
                     if value is not None or name == "date_format"}  # fmt: skip
 
-        facts: dict[str, Any] = {"encoding": dataclasses.asdict(self, dict_factory=given)}
+        facts: Plain = {"encoding": dataclasses.asdict(self, dict_factory=given)}
         if any(column.kind == "codes" for column in self.columns):
             # the number of codes of each input, with the unknown code; 0 for other inputs
             facts["category_counts"] = [
@@ -125,7 +126,7 @@ class TableEncoding:
         return facts
 
     @classmethod
-    def of_facts(cls, facts: Mapping[str, Any]) -> "TableEncoding":
+    def of_facts(cls, facts: Named) -> "TableEncoding":
         """The encoding in data.json.
 
         Raises: DataError for values that `facts` never has.

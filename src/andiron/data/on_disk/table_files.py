@@ -26,6 +26,7 @@ from andiron.data.on_disk.columns import Request
 from andiron.disk import files
 from andiron.plain import memory
 from andiron.plain.long_loops import watched
+from andiron.plain.plain_values import Named, Plain
 
 File = io.BufferedIOBase | BinaryIO
 COMPRESSED = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ": lzma}
@@ -140,7 +141,7 @@ def of_parquet(path: Path, file: Any, request: Request) -> Table:
     # an index that is a range has no column
     index = [name for name in of_pandas.get("index_columns", ()) if isinstance(name, str)]
     features = chosen(path, request, [*kinds], index)
-    schema: dict[str, Any] = {name: kinds[name] for name in request.columns(features)}
+    schema: Plain = {name: kinds[name] for name in request.columns(features)}
     _check_kinds(path, schema)
     schema |= {name: polars.Datetime("us", kind.time_zone) for name, kind in schema.items()
                if isinstance(kind, polars.Datetime)}  # fmt: skip
@@ -179,7 +180,7 @@ def in_groups(
         yield scan.select(polars.selectors.by_name(*group)).collect()
 
 
-def of_mappings(rows: Iterable[Mapping[str, object]], request: Request) -> Table:
+def of_mappings(rows: Iterable[Named], request: Request) -> Table:
     """The columns of rows from Python: numbers, texts, dates or None."""
     features = request.features or ()
     schema = dict.fromkeys(request.columns(features), polars.String)
@@ -193,7 +194,7 @@ def of_mappings(rows: Iterable[Mapping[str, object]], request: Request) -> Table
     return Table("row", features, [frame], [*good], bad)
 
 
-def _check_kinds(source: Path, kinds: Mapping[str, Any]) -> None:
+def _check_kinds(source: Path, kinds: Named) -> None:
     if wrong := {name: kind for name, kind in kinds.items()
                  if kind.is_nested() or isinstance(kind, NO_CELL)
                  or kind.is_decimal() and kind.precision > MOST_DIGITS}:  # fmt: skip

@@ -9,7 +9,6 @@ It is enough to build and feed a network without the training samples.
 """
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +18,7 @@ from andiron.data.batchers import ArrayBatcher, ImageBatcher
 from andiron.data.dataset import Batcher
 from andiron.data.on_disk.text_file import TextBatcher
 from andiron.data.splitting.splits import Splits, offered
+from andiron.plain.plain_values import Named, Plain
 from andiron.protocols import batch_size_of
 
 PREPROCESSING = "preprocessing"  # beside the facts
@@ -35,14 +35,14 @@ class Described:
 
     name: str
     batcher: Batcher
-    facts: Mapping[str, Any]
+    facts: Named
     evaluation_batch_size: int
     input_dtype: str | None = None
     class_counts: list[int] | None = None
-    options: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    options: Named = field(default_factory=dict, compare=False)
 
     @property
-    def offered(self) -> dict[str, Any]:
+    def offered(self) -> Plain:
         """The facts for networks and losses: see `Splits.offered`."""
         return offered(self.facts, self.batcher, self.class_counts)
 
@@ -79,7 +79,7 @@ def _input_dtype(dataset: object) -> str | None:
     return None if dtype is None else str(dtype).removeprefix("torch.")
 
 
-def as_plain(data: Splits | Described) -> dict[str, Any]:
+def as_plain(data: Splits | Described) -> Plain:
     """The content of data.json: the facts, and the preprocessing unless it is a user's code.
     """
     described = of_splits(data) if isinstance(data, Splits) else data

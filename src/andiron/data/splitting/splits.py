@@ -23,6 +23,7 @@ from andiron.data.dataset import ArrayDataset, Batcher, Dataset, all_targets
 from andiron.data.splitting import fingerprint
 from andiron.data.splitting.divided_rows import Division, Parts
 from andiron.plain import wings
+from andiron.plain.plain_values import Named, Plain
 from andiron.ranges import SET_NAMES, Validation, is_set_name
 
 log = logging.getLogger("andiron")
@@ -45,7 +46,7 @@ class Splits:
     valid: Dataset
     test: Dataset
     batcher: Batcher
-    facts: Mapping[str, Any]
+    facts: Named
     fingerprint: str  # SHA-256 over all samples, in their stored order
     validates_on_test: bool = False
     evaluation_batch_size: int = 256  # at least: on a CPU 1,024 images take three times as long
@@ -110,7 +111,7 @@ class Splits:
         return int(self.facts["num_classes"])
 
     @property
-    def offered(self) -> dict[str, Any]:
+    def offered(self) -> Plain:
         """The facts, and derived ones: normalisation, number and sizes of classes."""
         return offered(self.facts, self.batcher, self.class_counts)
 
@@ -152,10 +153,10 @@ def of_rows(
 
 
 def offered(
-    facts: Mapping[str, Any], batcher: Batcher, class_counts: list[int] | None
-) -> dict[str, Any]:
+    facts: Named, batcher: Batcher, class_counts: list[int] | None
+) -> Plain:
     """The values that networks, tasks and metrics receive by parameter name."""
-    derived: dict[str, Any] = {}
+    derived: Plain = {}
     if isinstance(batcher, ImageBatcher):
         derived |= {"input_mean": batcher.mean, "input_std": batcher.std}
     if "num_classes" in facts:
@@ -169,7 +170,7 @@ def offered(
 
 
 def with_sets(
-    splits: Splits, values: Mapping[str, Any] | None, read: Callable[[Any], tuple[Dataset, str]]
+    splits: Splits, values: Named | None, read: Callable[[Any], tuple[Dataset, str]]
 ) -> Splits:
     """`splits` with further validation sets: `read` gives the data and fingerprint of a value.
 

@@ -10,13 +10,13 @@
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from torch import Tensor
 
 from andiron.distributed import World
 from andiron.metrics.classification.class_tables import ConfusionMatrix
 from andiron.outputs import ClassificationOutput, named
+from andiron.plain.plain_values import Plain
 
 MOST_CLASSES = 1000  # their squares are counted
 MOST_SHOWN = 5  # classes
@@ -46,7 +46,7 @@ class Answers:
         counts = [value for value in world.gathered(own) if value is not None]
         self._counts = sum(counts[1:], start=counts[0]) if counts else None
 
-    def worst(self, class_names: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    def worst(self, class_names: Sequence[str] | None = None) -> list[Plain]:
         """The classes with errors, lowest recall first, and their most common errors."""
         if self._counts is None:
             return []
@@ -56,7 +56,7 @@ class Answers:
         return sorted(rows, key=lambda row: row["recall"])[:MOST_SHOWN]
 
 
-def _row(names: list[str], true: int, row: list[int]) -> dict[str, Any]:
+def _row(names: list[str], true: int, row: list[int]) -> Plain:
     """The answers for the samples of one class."""
     wrong = [predicted for predicted, count in enumerate(row) if count and predicted != true]
     commonest = sorted(wrong, key=lambda predicted: -row[predicted])[:MOST_WRONG]
