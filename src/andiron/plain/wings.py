@@ -3,6 +3,7 @@
 import importlib
 import shlex
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,13 @@ def optional(name: str) -> Any:
 def missing_lab(what: str) -> str:
     """That `what` is in the lab, which is not there, and how to get it."""
     return f"{what} is in {IN_LAB}"
+
+
+def required(name: str, option: str, refusal: Callable[[str], Exception]) -> Any:
+    """The module `andiron_lab.<name>`. Raises: `refusal`, naming the option, without the lab."""
+    if (module := optional(f"{LAB}.{name}")) is None:
+        raise refusal(missing_lab(option))
+    return module
 
 
 def command(words: str) -> str:

@@ -23,7 +23,7 @@ from andiron.serialization.matching import Differences
 from andiron.serialization.module_file import (
     layout_of, load_file, load_record, most_numbers, save_file,
 )  # fmt: skip
-from andiron.serialization.record import OTHER_FORMATS, Record, load, save
+from andiron.serialization.record import Record, load, save
 from andiron.serialization.safetensors_codec import chunks, load_tensors, save_tensors
 from andiron.serialization.weight_files import (
     check_same, files_of_weights, is_finite, is_of_torch, read_weights, shards_of,
@@ -59,6 +59,4 @@ def __getattr__(name: str) -> Any:
     """
     if name not in ("CompactRecorder", "Recorder"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if (lab := wings.optional(OTHER_FORMATS)) is None:
-        raise errors.DataError(wings.missing_lab(f"serialization.{name}"))
-    return vars(lab)[name]
+    return vars(wings.required("records", f"serialization.{name}", errors.DataError))[name]

@@ -43,8 +43,7 @@ def places(module: nn.Module, layout: str) -> Places:
     _check_tensors(own)
     if layout == "torch":
         return {name: Place(tensor.detach()) for name, tensor in own.items()}
-    if (records := wings.optional(f"{wings.LAB}.records")) is None:
-        raise errors.MismatchError(wings.missing_lab("the layout of Burn"))
+    records = wings.required("records", "the layout of Burn", errors.MismatchError)
     in_burn: Places = records.places(module, own)
     return in_burn
 

@@ -94,9 +94,8 @@ def _adapted(
     name: str, dataset: object, collate: CollateOption, size: int | None = None
 ) -> Samples:
     if name == "train" and isinstance(dataset, IterableDataset):
-        lab = wings.optional("andiron_lab.data.streamed")
-        if lab is None:
-            raise errors.DataError(wings.missing_lab("an IterableDataset as data.train"))
+        what = "an IterableDataset as data.train"
+        lab = wings.required("data.streamed", what, errors.DataError)
         try:
             return lab.Streamed(dataset, collate_of(collate), size)
         except TypeError as error:

@@ -106,9 +106,7 @@ def csv(
     )
     read_rows, prepare = read, table_splits.in_memory
     if not in_memory:
-        lab = wings.optional("andiron_lab.data.table_on_disk")
-        if lab is None:
-            raise errors.DataError(wings.missing_lab("data.in_memory=false"))
+        lab = wings.required("data.table_on_disk", "data.in_memory=false", errors.DataError)
         read_rows, prepare = lab.of_file(file, checksum, cache)
     table = read_rows(
         file, features=features, targets=targets, exclude=exclude or (), weight=weight,

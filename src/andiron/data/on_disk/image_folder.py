@@ -116,9 +116,7 @@ def _read(
     dataset: Any = ImageFolderDataset(tree.root, tree.names, tree.targets, *shape)
     images = dataset
     if decoded == "once":
-        lab = wings.optional("andiron_lab.data.decoded_images")
-        if lab is None:
-            raise errors.DataError(wings.missing_lab("data.decoded=once"))
+        lab = wings.required("data.decoded_images", "data.decoded=once", errors.DataError)
         dataset, unreadable, checksum = lab.of_tree(images, tree.labels, cache)
     else:
         unreadable = _unreadable(images) if is_scanned else {}

@@ -12,9 +12,7 @@ def module(name: str, option: str) -> Any:
 
     Raises: ConfigError naming the option if the lab is not installed.
     """
-    if (part := wings.optional(f"{wings.LAB}.{name}")) is None:
-        raise errors.ConfigError(wings.missing_lab(option))
-    return part
+    return wings.required(name, option, errors.ConfigError)
 
 
 def adapters(param_groups: Mapping[str, Any] | None) -> Any:

@@ -55,8 +55,7 @@ def _rows(options: argparse.Namespace, run: Any, samples: Any) -> Iterator[Row]:
     """
     write_mask: Any = None
     if options.masks is not None:
-        if (masks := wings.optional("andiron_lab.masks.written_masks")) is None:
-            raise errors.AndironError(wings.missing_lab("--masks"))
+        masks = wings.required("masks.written_masks", "--masks", errors.AndironError)
         write_mask = masks.writer(options.masks, samples.names, run.preprocessing.facts)
     predictions = run.predictions(samples, options.batch_size)
     if sys.stderr.isatty():

@@ -156,8 +156,7 @@ class Run:
 
         Raises: AndironError without the lab.
         """
-        if (lab := wings.optional("andiron_lab.ask.questions")) is None:
-            raise errors.AndironError(wings.missing_lab("a question to a run"))
+        lab = wings.required("ask.questions", "a question to a run", errors.AndironError)
         return lab.Questions(self)
 
     @property
