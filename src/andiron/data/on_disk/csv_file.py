@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -126,12 +127,11 @@ def csv(
         test=None if isinstance(test, str) else test,
         split_seed=split_seed,
         split=split,
-        missing=missing,
-        categories=categories or (),
-        prepare=prepare,
+        prepare=partial(prepare, missing=missing, categories=categories or ()),
     )
-    options = {"encoding": encoding, "header": header, "missing": missing}
-    options |= {"max_bad_lines": max_bad_lines}
+    options = {
+        "encoding": encoding, "header": header, "missing": missing, "max_bad_lines": max_bad_lines,
+    }  # fmt: skip
     return splits.then(lambda made: with_files(made, targets, test, valid_sets, options))
 
 
@@ -216,8 +216,8 @@ def read(source: Any, **options: Any) -> Columns:
 
     request, name = Request(**options), ""
     if isinstance(source, Path | bytes):
-        path = source if isinstance(source, Path) else Path("stdin")
-        name, content = str(path), source if isinstance(source, bytes) else None
+        path, content = (source, None) if isinstance(source, Path) else (Path("stdin"), source)
+        name = str(path)
         with table_files.opened(path, content, request.reading.encoding) as file:
             reader = delimited_text.table
             if table_files.is_parquet(path, file):

@@ -14,7 +14,7 @@ from andiron import errors
 from andiron.data.batchers import ArrayBatcher
 from andiron.data.dataset import ArrayDataset, Classes, Dataset
 from andiron.data.on_disk import table_encoding
-from andiron.data.on_disk.columns import Columns, Missing
+from andiron.data.on_disk.columns import Columns
 from andiron.data.on_disk.table_encoding import (
     CHUNK_ROWS, QUANTITIES, EncodedTable, TableEncoding,
 )  # fmt: skip
@@ -168,20 +168,17 @@ def of_rows(
     *,
     target_columns: Sequence[str] = (),
     class_names: Sequence[str] | None = None,
-    missing: Missing = "refuse",
-    categories: Any = (),
     weights: Tensor | None = None,
-    prepare: Callable[..., Prepared] = in_memory,
+    prepare: Callable[[Columns, Tensor], Prepared] = in_memory,
     **described: Any,
 ) -> splits.Splits:
     """These `parts` of the rows, prepared by what the training rows teach.
 
-    The encoding is learned from them, with `missing` and `categories`; `prepare` keeps the inputs
-    in memory or elsewhere. Numbers stay in their own unit; the facts have their mean and standard
-    deviation, in which `weights` [rows] of samples do not count. `described` are the other fields
-    of `Splits`.
+    `prepare` learns the encoding, and keeps the inputs in memory or elsewhere. Numbers stay in
+    their own unit; the facts have their mean and standard deviation, in which `weights` [rows] of
+    samples do not count. `described` are the other fields of `Splits`.
     """
-    encoding, batcher, dataset = prepare(table, parts.train, missing=missing, categories=categories)
+    encoding, batcher, dataset = prepare(table, parts.train)
     facts: dict[str, Any] = {"input_shape": (len(encoding.names),), "columns": [*table.kinds]}
     if class_names is None:
         mean, std = standardisation.fit(targets[parts.train])
