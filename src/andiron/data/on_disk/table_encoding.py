@@ -7,7 +7,7 @@
     >>> encoding = fitted(table, torch.tensor([0, 1]), missing="median")
     >>> encoding.names
     ['area', 'town=Bonn', 'town=Rome']
-    >>> encoding.inputs(table).tolist()
+    >>> encoding.encoded(table).inputs(torch.arange(3)).tolist()
     [[1.0, 1.0, 0.0], [3.0, 0.0, 1.0], [2.0, 0.0, 0.0]]
 """
 
@@ -164,10 +164,6 @@ class TableEncoding:
                     table.source or "rows", column.column, len(unknown), len(table),
                     readable.joined([*map(repr, sorted({*unknown}))]),
                 )  # fmt: skip
-
-    def inputs(self, table: Columns) -> Float[Tensor, "rows inputs"]:
-        """The inputs of all rows, in float64."""
-        return self.encoded(table).inputs(torch.arange(len(table)), torch.float64)
 
     def encoded(self, table: Columns) -> "EncodedTable":
         """The rows of the table as inputs."""
