@@ -116,6 +116,7 @@ class ForeignLoader:
 def _placed(batch: object, device: torch.device) -> Any:
     """The batch on the device; a pair of tensors becomes a Batch."""
     placed = structures.moved(batch, device)
-    if type(placed) not in (list, tuple) or len(placed) != 2:
-        return placed
-    return Batch(*placed) if all(isinstance(part, Tensor) for part in placed) else placed
+    is_pair = type(placed) in structures.PLAIN and len(placed) == 2 and all(
+        isinstance(part, Tensor) for part in placed
+    )
+    return Batch(*placed) if is_pair else placed

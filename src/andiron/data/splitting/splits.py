@@ -79,9 +79,13 @@ class Splits:
         """The splits with each data set replaced by `change` of it."""
 
         def mapped(splits: Splits) -> Splits:
-            more = {name: change(part) for name, part in splits.by_name.items()}
-            parts: Any = {name: more.pop(name) for name in ("train", "valid", "test")}
-            return dataclasses.replace(splits, more=more, **parts)
+            return dataclasses.replace(
+                splits,
+                train=change(splits.train),
+                valid=change(splits.valid),
+                test=change(splits.test),
+                more={name: change(part) for name, part in splits.more.items()},
+            )
 
         return self.then(mapped)
 
