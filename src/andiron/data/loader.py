@@ -122,8 +122,7 @@ class DataLoader:
 
     def batch(self, epoch: int, number: int) -> Any:
         """One batch of an epoch, both counted from 0."""
-        requests = self._requests(epoch, number)
-        batches = (self.batcher(self._gather(request), self.device) for request in requests)
+        batches = self._one_by_one(epoch, number)
         return next(self._sliced(batches, number) if self._world.is_divided else batches)
 
     def undivided(self) -> "DataLoader":
@@ -194,8 +193,11 @@ class DataLoader:
                 yield Batch(*parts)
                 batch += 1
         if batch < len(self):
-            for request in self._requests(epoch, batch):
-                yield self.batcher(self._gather(request), self.device)
+            yield from self._one_by_one(epoch, batch)
+
+    def _one_by_one(self, epoch: int, first_batch: int) -> Iterator[Any]:
+        requests = self._requests(epoch, first_batch)
+        return (self.batcher(self._gather(request), self.device) for request in requests)
 
     def _batches_together(self) -> int:
         """The number of batches to gather at once: above 1 only for components that allow it."""
