@@ -183,10 +183,7 @@ class Tally:
         self.texts, self.images, self.decisions = {}, {}, {}
         for metric, merged in zip(self.metrics, parts, strict=True):
             value = None if merged is None else _value(metric, merged)
-            named = {metric.name: value}
-            if value is not None and type(value) is not float:
-                named = metric_values.named(metric.name, value)
-            for name, shown in named.items():
+            for name, shown in metric_values.named(metric.name, value).items():
                 if isinstance(shown, str):
                     self.texts[name] = shown
                 elif isinstance(shown, Tensor):
