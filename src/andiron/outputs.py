@@ -21,6 +21,7 @@ from andiron.gradients import Detachable
 IGNORED = -100
 Scalar = Float[Tensor, ""]
 Weight = Tensor | float
+ClassNames = Sequence[str] | None  # None: their indices
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def likeliest(logits: Float[Tensor, "... classes"]) -> Int[Tensor, "..."]:
     return classes.masked_fill(largest.isnan(), -1)
 
 
-def named(class_names: Sequence[str] | None, number: int) -> list[str]:
+def named(class_names: ClassNames, number: int) -> list[str]:
     """The names of the classes or values, by default their indices.
 
     Raises: MismatchError for another number of names.

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
 BYTES = 256  # the tokens there are without a vocabulary
+Vocabulary = Sequence[str] | None  # the text of each token; None: bytes
 
 
 @runtime_checkable
@@ -23,7 +24,7 @@ class Tokenizer(Protocol):
     def pieces(self, tokens: Iterator[int], after: Sequence[int] = ()) -> Iterator[str]: ...
 
 
-def decoded(tokens: Sequence[int], vocabulary: Sequence[str] | None = None) -> str:
+def decoded(tokens: Sequence[int], vocabulary: Vocabulary = None) -> str:
     """The text of the tokens; without a `vocabulary` of their texts, a token is a byte."""
     if isinstance(vocabulary, Tokenizer):
         return vocabulary.decode(tokens)
@@ -32,12 +33,12 @@ def decoded(tokens: Sequence[int], vocabulary: Sequence[str] | None = None) -> s
     return bytes(tokens).decode(errors="replace")
 
 
-def start_of(vocabulary: Sequence[str] | None) -> str:
+def start_of(vocabulary: Vocabulary) -> str:
     """A line break, or the first character of a vocabulary that has none."""
     return "\n" if vocabulary is None or "\n" in vocabulary else vocabulary[0]
 
 
-def encoded(text: str, vocabulary: Sequence[str] | None, name: str = "prompt") -> list[int]:
+def encoded(text: str, vocabulary: Vocabulary, name: str = "prompt") -> list[int]:
     """The tokens of a text.
 
     Raises: ValueError with its `name` and the characters that the vocabulary lacks, or for no text.

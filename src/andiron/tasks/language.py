@@ -20,7 +20,7 @@ from andiron import randomness
 from andiron.data.dataset import Batch
 from andiron.outputs import IGNORED, Scalar, SequenceOutput
 from andiron.plain.markdown import fenced
-from andiron.plain.token_texts import BYTES, decoded, encoded, start_of
+from andiron.plain.token_texts import BYTES, Vocabulary, decoded, encoded, start_of
 from andiron.ranges import Count, NonNegative
 from andiron.recording import keep_arguments
 from andiron.tasks import criterion, named_answers, target_checks as checks
@@ -49,7 +49,7 @@ class LanguageModel(Supervised):
         network: nn.Module,
         loss: Loss | None = None,
         *,
-        vocabulary: Sequence[str] | None = None,
+        vocabulary: Vocabulary = None,
         bytes_per_token: Sequence[int] | None = None,
         prompt: Annotated[str, Field(min_length=1)] | None = None,
         sample_length: Count = 200,

@@ -15,7 +15,7 @@ from andiron.data.kinds.new_samples import Kind, NewSamples
 from andiron.data.on_disk.text_file import TextBatcher
 from andiron.disk import files, tokenizer_files
 from andiron.plain.plain_values import Named, Plain
-from andiron.plain.token_texts import encoded
+from andiron.plain.token_texts import Vocabulary, encoded
 
 MOST_TEXT_BYTES = 2**26
 
@@ -28,7 +28,7 @@ class LastTokens:
     """
 
     def __init__(
-        self, texts: Sequence[str | Path], vocabulary: Sequence[str] | None, context_length: int
+        self, texts: Sequence[str | Path], vocabulary: Vocabulary, context_length: int
     ):
         self.tokens = [_tokens(text, vocabulary)[-context_length:] for text in texts]
         self.is_even = len({len(tokens) for tokens in self.tokens}) == 1
@@ -97,7 +97,7 @@ def tokenised(texts: Sequence[str | Path], recorded: Named) -> list[Plain]:
         raise errors.DataError(f"{folder}: {errors.first_line(error)}") from error
 
 
-def _tokens(text: str | Path, vocabulary: Sequence[str] | None) -> Tensor:
+def _tokens(text: str | Path, vocabulary: Vocabulary) -> Tensor:
     name = str(text) if isinstance(text, Path) else "text"
     try:
         return torch.tensor(encoded(_content(text), vocabulary, name), dtype=torch.long)

@@ -40,7 +40,7 @@ class Reading:
     missing_values: Sequence[str | float] | None = None  # beside the usual; empty: none but ""
     classes: Collection[str] = ()  # known names, which are never missing
     encoding: str | None = None  # None is UTF-8
-    header: Sequence[str] | None = None  # the names of a file without them
+    header: Names | None = None  # the names of a file without them
 
     def laid_out(self, options: Named) -> "Reading":
         """This reading of a file with the encoding and header in the options of a data set."""
@@ -86,11 +86,11 @@ class Workspace:
 class Request:
     """The columns to read of a table, and how."""
 
-    features: Sequence[str] | None  # None: all columns but those in the other fields
-    targets: Sequence[str] = ()
-    exclude: Sequence[str] = ()
+    features: Names | None  # None: all columns but those in the other fields
+    targets: Names = ()
+    exclude: Names = ()
     weight: str | None = None
-    kept: Sequence[str] = ()  # further columns, as text
+    kept: Names = ()  # further columns, as text
     reading: Reading = PLAIN
     missing: Missing = "refuse"
     max_bad_lines: int = 0

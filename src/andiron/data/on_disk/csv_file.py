@@ -22,6 +22,7 @@ from andiron.data.on_disk.columns import (
     Columns,
     Decimal,
     Kind,
+    Names,
     Reading,
     Request,
     Thousands,
@@ -39,7 +40,7 @@ from andiron.recording import keep_arguments
 WRITTEN = ("decimal", "thousands", "date_format", "missing_values")
 log = logging.getLogger("andiron")
 MOST_SPAN = 2  # numbers for each row, if a table is a sample of what was numbered
-Names = Annotated[Sequence[str], Field(min_length=1)]
+SomeNames = Annotated[Names, Field(min_length=1)]
 Text = Annotated[str, Field(min_length=1)]
 
 
@@ -47,9 +48,9 @@ Text = Annotated[str, Field(min_length=1)]
 def csv(
     *,
     path: str,
-    target: str | Names,
-    features: Names | None = None,
-    exclude: Names | None = None,
+    target: str | SomeNames,
+    features: SomeNames | None = None,
+    exclude: SomeNames | None = None,
     kind: Literal["classification", "regression", "integer_classes"] | None = None,
     valid: Validation,
     test: Proportion | Text = 0.1,
@@ -57,12 +58,12 @@ def csv(
     split: SplitOption | None = None,
     missing: Literal["refuse", "drop", "median", "mean"] | Number = "refuse",
     missing_values: Sequence[Text | Number] | None = None,
-    categories: Categories | Names | dict[Text, Categories] | None = None,
+    categories: Categories | SomeNames | dict[Text, Categories] | None = None,
     date_format: str | None = None,
     decimal: Decimal = ".",
     thousands: Thousands | None = None,
     encoding: str | None = None,
-    header: Names | None = None,
+    header: SomeNames | None = None,
     max_bad_lines: Index = 0,
     weight: str | None = None,
     valid_sets: dict[SetName, str] | None = None,
@@ -135,7 +136,7 @@ def csv(
     return splits.then(lambda made: with_files(made, targets, test, valid_sets, options))
 
 
-def _warn_of_counters(table: Columns, exclude: Sequence[str]) -> None:
+def _warn_of_counters(table: Columns, exclude: Names) -> None:
     """Names columns of whole numbers that increase with each row, or number rows in any order.
 
     The remedy leaves out the columns to `exclude`, too.
@@ -155,7 +156,7 @@ def _warn_of_counters(table: Columns, exclude: Sequence[str]) -> None:
 
 
 def with_files(
-    splits: Splits, targets: Sequence[str], test: Any, sets: Any, options: Named
+    splits: Splits, targets: Names, test: Any, sets: Any, options: Named
 ) -> Splits:
     """`splits` with further validation sets, and with the test set if `test` is a path.
 
@@ -164,7 +165,7 @@ def with_files(
 
     division: Any = splits.division
 
-    def read_set(path: str, kept: Sequence[str] = ()) -> tuple[Dataset, str]:
+    def read_set(path: str, kept: Names = ()) -> tuple[Dataset, str]:
         table = read_as(Path(path), splits.facts, targets, options, kept)
         rows = table_splits.further_set(table, targets, splits.facts)
         table_splits.warn_of_shared(splits.train, rows, table.source)
@@ -182,8 +183,8 @@ def with_files(
 
 
 def read_as(
-    path: Path, facts: Named, targets: Sequence[str], options: Named,
-    kept: Sequence[str] = (),
+    path: Path, facts: Named, targets: Names, options: Named,
+    kept: Names = (),
 ) -> Columns:  # fmt: skip
     """The columns of another file, read as the data set with these `facts` and `options`.
 
@@ -228,7 +229,7 @@ def read(source: Any, **options: Any) -> Columns:
     return table_checks.checked(name, table, request)
 
 
-def _check_roles(targets: list[str], kind: str | None, *others: Sequence[str] | None) -> None:
+def _check_roles(targets: list[str], kind: str | None, *others: Names | None) -> None:
     """Raises: DataError for a column with two roles, or a number of targets that does not fit."""
     if not targets or kind == "classification" and len(targets) > 1:
         raise errors.DataError(

@@ -12,7 +12,7 @@ import logging
 import re
 import shlex
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, MutableSequence, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableSequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ import polars
 
 from andiron import errors
 from andiron.data.on_disk.category_names import parsed
-from andiron.data.on_disk.columns import argument, Request
+from andiron.data.on_disk.columns import argument, Names, Request
 from andiron.data.on_disk.table_files import File, Table, chosen, in_groups
 from andiron.plain import readable
 
@@ -221,7 +221,7 @@ def _delimiter(
     return best, first[best]
 
 
-def _look_like_data(names: Sequence[str]) -> bool:
+def _look_like_data(names: Names) -> bool:
     """Whether names are numbers that neither rise nor fall, as years do, or few fractions."""
     numbers = [number for number in map(parsed, names) if number is not None]
     rising = sorted({*numbers})

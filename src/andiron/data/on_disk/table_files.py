@@ -22,7 +22,7 @@ import polars
 from andiron import errors
 from andiron.data.on_disk import other_files
 from andiron.data.on_disk.column_values import text_of
-from andiron.data.on_disk.columns import Request
+from andiron.data.on_disk.columns import Names, Request
 from andiron.disk import files
 from andiron.plain import memory
 from andiron.plain.long_loops import watched
@@ -39,7 +39,6 @@ NO_CELL = (polars.Binary, polars.Duration, polars.Object, polars.BaseExtension)
 UNNAMED = re.compile(r"Unnamed: \d+(\.\d+|_level_\d+)*|__index_level_\d+__|")  # by pandas
 # an interval, which stops polars otherwise even in a column that is left out
 polars.Config.load('{"environment": {"POLARS_IMPORT_INTERVAL_AS_STRUCT": "1"}}')
-Names = Sequence[str]
 log = logging.getLogger("andiron")
 
 

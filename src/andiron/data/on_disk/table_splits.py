@@ -2,7 +2,7 @@
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from andiron import errors
 from andiron.data.batchers import ArrayBatcher
 from andiron.data.dataset import ArrayDataset, Classes, Dataset
 from andiron.data.on_disk import table_encoding
-from andiron.data.on_disk.columns import Columns
+from andiron.data.on_disk.columns import Columns, Names
 from andiron.data.on_disk.table_encoding import (
     CHUNK_ROWS, QUANTITIES, EncodedTable, TableEncoding,
 )  # fmt: skip
@@ -33,7 +33,7 @@ log = logging.getLogger("andiron")
 
 def of_columns(
     table: Columns,
-    targets: Sequence[str],
+    targets: Names,
     *,
     kind: Literal["classification", "regression", "integer_classes"] | None = None,
     weight: str | None = None,
@@ -89,7 +89,7 @@ def division_of(table: Columns, split: Option, classes: Classes | None) -> Divis
     return division
 
 
-def further_set(table: Columns, targets: Sequence[str], facts: Facts) -> ArrayDataset:
+def further_set(table: Columns, targets: Names, facts: Facts) -> ArrayDataset:
     """All rows of another table, encoded as in the data set with these `facts`.
 
     Raises: DataError naming row and column of an invalid target, or of another class.
@@ -166,8 +166,8 @@ def of_rows(
     targets: Tensor,
     parts: Parts,
     *,
-    target_columns: Sequence[str] = (),
-    class_names: Sequence[str] | None = None,
+    target_columns: Names = (),
+    class_names: Names | None = None,
     weights: Tensor | None = None,
     prepare: Callable[[Columns, Tensor], Prepared] = in_memory,
     **described: Any,

@@ -2,7 +2,6 @@
 
 import logging
 import re
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -14,7 +13,7 @@ from torch import Tensor
 from andiron import errors
 from andiron.data.on_disk.category_names import distinct, parsed, places, warn_of_classes
 from andiron.data.on_disk.column_values import finite, typed
-from andiron.data.on_disk.columns import Columns
+from andiron.data.on_disk.columns import Columns, Names
 from andiron.plain import readable
 from andiron.plain.float32_decimals import in_float64
 
@@ -25,7 +24,7 @@ MOST_RARE = 20  # names in a message
 WHOLE = re.compile(r"[+-]?\d+")
 
 
-def inferred_kind(table: Columns, targets: Sequence[str], *, of_integers: bool = False) -> Kind:
+def inferred_kind(table: Columns, targets: Names, *, of_integers: bool = False) -> Kind:
     """Classification if one target column has names, or whole numbers from 0 on, each repeated.
 
     `of_integers`: also for other whole numbers, if there are few.
@@ -42,7 +41,7 @@ def inferred_kind(table: Columns, targets: Sequence[str], *, of_integers: bool =
     return "classification" if is_class else "regression"
 
 
-def target_numbers(table: Columns, targets: Sequence[str]) -> Float[Tensor, "rows targets"]:
+def target_numbers(table: Columns, targets: Names) -> Float[Tensor, "rows targets"]:
     """The target columns as numbers.
 
     Raises: DataError naming the first row and column with another value.
@@ -97,7 +96,7 @@ def target_classes(table: Columns, target: str) -> tuple[Int[Tensor, " rows"], l
     return classes, names
 
 
-def known_classes(table: Columns, target: str, names: Sequence[str]) -> Int[Tensor, " rows"]:
+def known_classes(table: Columns, target: str, names: Names) -> Int[Tensor, " rows"]:
     """The class of each row, as a place in `names`; the same value may be written differently.
 
     Raises: DataError naming a row with another class.

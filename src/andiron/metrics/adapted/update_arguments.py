@@ -9,7 +9,7 @@ from torch import Tensor
 
 from andiron import errors, outputs
 from andiron.outputs import IGNORED, RegressionOutput, SequenceOutput, sum_dtype
-from andiron.plain.token_texts import BYTES, decoded
+from andiron.plain.token_texts import BYTES, Vocabulary, decoded
 from andiron.protocols import GivesUpdates, MetricUpdate
 
 Parameters = dict[str, inspect.Parameter]  # of `update` without a default, by name
@@ -62,7 +62,7 @@ def described(update: MetricUpdate) -> str:
 
 
 def updates_of(
-    metric: object, takes: Parameters, item: object, vocabulary: Sequence[str] | None
+    metric: object, takes: Parameters, item: object, vocabulary: Vocabulary
 ) -> list[MetricUpdate]:
     """The updates for an item: its own, predictions and targets, or texts.
 
@@ -92,7 +92,7 @@ def _update(arguments: object) -> MetricUpdate:
 
 
 def _texts(
-    item: SequenceOutput, vocabulary: Sequence[str] | None
+    item: SequenceOutput, vocabulary: Vocabulary
 ) -> tuple[list[str], list[str]]:
     """The texts of the likeliest tokens and of the targets, without places of IGNORED ones.
 

@@ -1,14 +1,13 @@
 """Averages over classes, or the value of each class by name."""
 
 import math
-from collections.abc import Sequence
 from typing import get_args
 
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from andiron import errors
-from andiron.outputs import named
+from andiron.outputs import ClassNames, named
 from andiron.protocols import Result
 from andiron.ranges import Average
 
@@ -19,7 +18,7 @@ def averaged(
     values: Float[Tensor, " classes"],
     average: str | None,
     support: Shaped[Tensor, " classes"],
-    class_names: Sequence[str] | None,
+    class_names: ClassNames,
 ) -> Result:
     """The mean over the classes with a value, weighted by `support`; or each by name.
 

@@ -1,6 +1,5 @@
 """Markdown pages about every class: the confusion matrix, and the scores of each class."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import starmap
 
@@ -10,7 +9,7 @@ from torch import Tensor
 from andiron.metrics.classification.classifier_rows import BINARY, CLASSES, rows
 from andiron.metrics.classification.decision_scores import Counted, divided, f_beta, unpacked
 from andiron.plain.markdown import table
-from andiron.outputs import named
+from andiron.outputs import ClassNames, named
 from andiron.protocols import Parts
 from andiron.ranges import Proportion
 
@@ -23,7 +22,7 @@ class ConfusionMatrix:
     """
 
     threshold: Proportion = 0.5
-    class_names: Sequence[str] | None = None
+    class_names: ClassNames = None
     name: str = "confusion_matrix"
     higher_is_better = True
 
@@ -51,7 +50,7 @@ class PerClass(Counted):
     dashes. A binary item has two classes.
     """
 
-    class_names: Sequence[str] | None = None
+    class_names: ClassNames = None
     name: str = "per_class"
 
     def value(self, sums: Tensor) -> str:
@@ -83,7 +82,7 @@ class ClassScores:
         return self.precision, self.recall, self.f1
 
 
-def scores(sums: Tensor, class_names: Sequence[str] | None) -> list[ClassScores]:
+def scores(sums: Tensor, class_names: ClassNames) -> list[ClassScores]:
     """The scores of every class, from the merged counts of `PerClass`."""
     counts = unpacked(sums).both_sides()
     right, predicted, support = counts.true_positives, counts.predicted, counts.support

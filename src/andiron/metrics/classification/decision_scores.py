@@ -11,7 +11,6 @@ predicted, k of them for each target. The value is None where nothing was counte
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,7 +118,7 @@ class Score(Counted):
     """A ratio of the counts of every class; abstract: see `ratio`."""
 
     average: Average | None = "macro"
-    class_names: Sequence[str] | None = None
+    class_names: outputs.ClassNames = None
 
     def value(self, sums: Tensor) -> Result:
         counts = unpacked(sums)

@@ -9,7 +9,6 @@ NaN, the value is None. For a binary item it is the area of the positive class.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -20,7 +19,7 @@ from torch import Tensor
 
 from andiron.metrics.classification.class_averages import averaged
 from andiron.metrics.classification.classifier_rows import BINARY, CLASSES, kind_of, rows
-from andiron.outputs import IGNORED, named
+from andiron.outputs import IGNORED, ClassNames, named
 from andiron.protocols import Decisions, Parts, Result
 from andiron.ranges import Average
 
@@ -31,7 +30,7 @@ Column = tuple[Float[Tensor, " rows"], Bool[Tensor, " rows"]]  # scores and trut
 class Curve(ABC):
     """The logits and targets of every sample; abstract."""
 
-    class_names: Sequence[str] | None = None
+    class_names: ClassNames = None
     name: str = ""
     higher_is_better = True
     gathers = True
@@ -140,7 +139,7 @@ def _decisions(scores: Tensor, truths: Tensor, thresholds: int) -> Decisions:
 
 
 def columns_by_class(
-    logits: Tensor, targets: Tensor, class_names: Sequence[str] | None
+    logits: Tensor, targets: Tensor, class_names: ClassNames
 ) -> dict[str, Column]:
     """The columns of the classes that have positives and negatives, by name."""
     columns = _columns(logits, targets, as_one=False)

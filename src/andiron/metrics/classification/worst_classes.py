@@ -9,13 +9,12 @@
 [{'class': 'owl', 'samples': 2, 'recall': 0.5, 'taken_for': {'dog': 1}}]
 """
 
-from collections.abc import Sequence
 
 from torch import Tensor
 
 from andiron.distributed import World
 from andiron.metrics.classification.class_tables import ConfusionMatrix
-from andiron.outputs import ClassificationOutput, named
+from andiron.outputs import ClassificationOutput, ClassNames, named
 from andiron.plain.plain_values import Plain
 
 MOST_CLASSES = 1000  # their squares are counted
@@ -46,7 +45,7 @@ class Answers:
         counts = [value for value in world.gathered(own) if value is not None]
         self._counts = sum(counts[1:], start=counts[0]) if counts else None
 
-    def worst(self, class_names: Sequence[str] | None = None) -> list[Plain]:
+    def worst(self, class_names: ClassNames = None) -> list[Plain]:
         """The classes with errors, lowest recall first, and their most common errors."""
         if self._counts is None:
             return []

@@ -1,6 +1,5 @@
 """Pictures of the samples that a network gets most wrong."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -9,7 +8,7 @@ from torch import Tensor
 from andiron import errors
 from andiron.metrics.classification.classifier_rows import CLASSES, rows
 from andiron.metrics.classification.pictures import images_in, inputs_in, pixels, tiled
-from andiron.outputs import IGNORED, named
+from andiron.outputs import IGNORED, ClassNames, named
 from andiron.plain.markdown import table
 from andiron.protocols import Parts, Result
 from andiron.ranges import Count
@@ -26,7 +25,7 @@ class WorstErrors:
 
     count: Count = 16
     columns: Count = 4
-    class_names: Sequence[str] | None = None
+    class_names: ClassNames = None
     name: str = "worst_errors"
     higher_is_better = False
     gathers = True

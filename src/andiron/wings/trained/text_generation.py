@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from torch import nn
 
 from andiron import errors
-from andiron.plain.token_texts import BYTES, Tokenizer, encoded, start_of
+from andiron.plain.token_texts import BYTES, Tokenizer, Vocabulary, encoded, start_of
 from andiron.tasks.language import LanguageModel
 
 
@@ -65,7 +65,7 @@ def _of_text(model: nn.Module) -> LanguageModel:
 
 
 def _texts(
-    tokens: Iterator[int], start: Sequence[int], vocabulary: Sequence[str] | None
+    tokens: Iterator[int], start: Sequence[int], vocabulary: Vocabulary
 ) -> Iterator[str]:
     if isinstance(vocabulary, Tokenizer):
         yield from vocabulary.pieces(tokens, start)
