@@ -223,6 +223,7 @@ SET_NAMES = (
     f"not {', '.join(OTHER_SETS)}"
 )
 SetName = Annotated[Any, kind(SET_NAMES, is_set_name, str)]
+SetFiles = dict[SetName, str] | None  # further validation sets: files or folders by name
 Every = Annotated[  # see andiron.plain.cadence.Cadence
     int | str | dict[str, Any],
     kind(

@@ -52,9 +52,7 @@ class Gather:
                     f"augmentation: {name} changes targets, and samples with weights keep theirs; "
                     "leave one of the two out"
                 )
-        if is_weighted:
-            return WeightedBatch(augmented.inputs, augmented.targets, raw.weights)
-        return augmented
+        return raw._replace(inputs=augmented.inputs) if is_weighted else augmented
 
     def __getitem__(self, request: Request) -> Any:
         """Gathers in a worker process; returns errors, as torch would add its traceback."""

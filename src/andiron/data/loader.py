@@ -201,22 +201,20 @@ class DataLoader:
 
     def _batches_together(self) -> int:
         """The number of batches to gather at once: above 1 only for components that allow it."""
+        data: Any = self.dataset
         if (
-            (type(self.dataset) is not ArrayDataset or self.dataset.weights is not None)
-            or type(self.batcher) not in (ImageBatcher, ArrayBatcher)
+            not self.has_own_memory
+            or data.weights is not None
             or self._gather.augmentations
             or self.device.type != "cpu"
             or self._world.is_divided
-            or self.dataset.inputs.is_inference()  # has no version
-            or self.dataset.targets.is_inference()
+            or data.inputs.is_inference()  # has no version
+            or data.targets.is_inference()
+            or data.inputs[0].numel() * self.batch_size % ALIGNED_FLOATS
+            or not fast_paths.on["batches together"]
         ):
             return 1
-        sample = self.dataset.inputs[0]
-        if sample.numel() * self.batch_size % ALIGNED_FLOATS:
-            return 1
-        if not fast_paths.on["batches together"]:
-            return 1
-        return max(1, CHUNK_BYTES // max(1, sample.nbytes * self.batch_size))
+        return max(1, CHUNK_BYTES // max(1, data.inputs[0].nbytes * self.batch_size))
 
     def _gathered_ahead(self, requests: Iterator[Request]) -> Iterator[Any]:
         gathered: deque[Future[Any]] = deque()

@@ -33,7 +33,7 @@ from andiron.data.splitting.divided_rows import columns_of
 from andiron.data.splitting.splits import Splits, with_sets
 from andiron.plain import wings
 from andiron.plain.plain_values import Named
-from andiron.ranges import Index, Number, Proportion, Seed, SetName, SplitOption, Validation
+from andiron.ranges import Index, Number, Proportion, Seed, SetFiles, SplitOption, Validation
 from andiron.recording import keep_arguments
 
 # options of how values are written, which another file may have otherwise
@@ -66,7 +66,7 @@ def csv(
     header: SomeNames | None = None,
     max_bad_lines: Index = 0,
     weight: str | None = None,
-    valid_sets: dict[SetName, str] | None = None,
+    valid_sets: SetFiles = None,
     in_memory: bool = True,
     cache: str | None = None,
 ) -> Splits:

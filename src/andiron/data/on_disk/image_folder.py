@@ -23,7 +23,7 @@ from andiron.data.splitting.splits import Splits
 from andiron.plain import readable, wings
 from andiron.plain.plain_values import Named, Plain
 from andiron.ranges import (
-    Count, Index, Proportion, Resizing, ResizingOption, Seed, SetName, SplitOption,
+    Count, Index, Proportion, Resizing, ResizingOption, Seed, SetFiles, SplitOption,
     Validation,
 )  # fmt: skip
 from andiron.recording import keep_arguments
@@ -51,7 +51,7 @@ def image_folder(
     cache: str | None = None,
     scan: bool = False,
     max_unreadable: Index = 0,
-    valid_sets: dict[SetName, str] | None = None,
+    valid_sets: SetFiles = None,
 ) -> Splits:
     """The images in `path`/<class>, at any depth, resized and cropped to `size` x `size` pixels.
 

@@ -20,7 +20,7 @@ from andiron.data.splitting.divided_rows import Division, Parts, columns_of
 from andiron.outputs import IGNORED
 from andiron.plain.plain_values import Plain
 from andiron.ranges import (
-    Number, Positive, Proportion, Seed, SetName, SplitOption, Validation,
+    Number, Positive, Proportion, Seed, SetFiles, SplitOption, Validation,
 )  # fmt: skip
 from andiron.recording import keep_arguments
 
@@ -46,7 +46,7 @@ def safetensors(
     in_memory: Literal["auto"] | bool = "auto",
     mean: Number | Sequence[Number] | None = None,
     std: Positive | Sequence[Positive] | None = None,
-    valid_sets: dict[SetName, str] | None = None,
+    valid_sets: SetFiles = None,
 ) -> splits.Splits:
     """Inputs of any dtype and shape, and targets that are classes, labels or numbers.
 

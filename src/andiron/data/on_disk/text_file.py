@@ -19,7 +19,7 @@ from andiron.data.on_disk.stored import StoredArray, StoredFile
 from andiron.data.on_disk.train_valid_test import part_of
 from andiron.data.splitting import fingerprint, splits
 from andiron.disk import files
-from andiron.ranges import Count, Proportion, SetName, Validation
+from andiron.ranges import Count, Proportion, SetFiles, Validation
 from andiron.recording import keep_arguments
 
 MOST_SHOWN = 10  # characters in a message
@@ -86,7 +86,7 @@ def text(
     valid: Validation,
     test: Proportion = 0.1,
     cache: str | None = None,
-    valid_sets: dict[SetName, str] | None = None,
+    valid_sets: SetFiles = None,
 ) -> splits.Splits:
     """A file's tokens in windows `stride` tokens apart, by default `context_length`.
 

@@ -98,12 +98,10 @@ def set_gathered(states: Sequence[State], parts: Sequence[Tensor]) -> None:
     remaining = iter(parts)
     for state in states:
         part = next(remaining)
-        state.set(_list(part, next(remaining)) if state.is_list else _reduced(state, part))
-
-
-def _reduced(state: State, rows: Tensor) -> Tensor:
-    # None has `lacks_reduction`
-    return rows[0] if len(rows) == 1 else state.reduction(rows)  # type: ignore[misc]
+        if state.is_list:
+            state.set(_list(part, next(remaining)))
+        else:  # no metric with `lacks_reduction` comes here
+            state.set(part[0] if len(part) == 1 else state.reduction(part))  # type: ignore[misc]
 
 
 def _shapes(values: Sequence[Tensor]) -> Int[Tensor, "values 8"]:
