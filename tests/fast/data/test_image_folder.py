@@ -589,14 +589,21 @@ def test_the_tags_of_a_tiff_decide_what_its_pixels_are(tmp_path, values, tags, e
         assert abs(difference).max() <= 0.51  # half a step
 
 
+@pytest.mark.parametrize("kind", ["RGB", "L", "P", "RGBA"])
 @pytest.mark.parametrize("orientation", [1, 3, 6, 8])
-def test_a_picture_is_turned_as_its_file_is(tmp_path, orientation):
-    path, exif = tmp_path / "a.tif", Image.Exif()
+def test_a_picture_is_turned_as_its_file_is(tmp_path, orientation, kind):
+    path, exif, upright = tmp_path / "a.tif", Image.Exif(), picture(3, 6, 10).convert(kind)
     exif[0x0112] = orientation
-    picture(3, 8, 8).save(path, exif=exif)
+    turns = {3: Image.Transpose.ROTATE_180, 6: Image.Transpose.ROTATE_270}
+    turns |= {8: Image.Transpose.ROTATE_90}
+    upright.save(path, exif=exif)
+    expected = upright.transpose(turns[orientation]) if orientation > 1 else upright
+    shape = (3, *expected.size[::-1])
     with Image.open(path) as image:
-        turned = image_decoding.of_picture(image, "a.tif", (3, 8, 8))
-    assert torch.equal(turned, image_decoding.of_file(path, (3, 8, 8)))
+        turned = image_decoding.of_picture(image, "a.tif", shape)
+        assert image.filename
+    assert torch.equal(turned, image_decoding.of_file(path, shape))
+    assert torch.equal(turned, image_decoding.of_picture(expected, "a.tif", shape))
 
 
 @pytest.mark.parametrize("folders", [("first", "second"), ("Testing", "Holdout")])

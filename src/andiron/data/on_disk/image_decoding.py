@@ -1,9 +1,8 @@
-"""Image files as tensors of a given shape, one by one or as a data set."""
+"""Image files as tensors of one shape, singly or as a data set."""
 
 import functools
 import io
 import logging
-import math
 import os
 import struct
 import zlib
@@ -91,7 +90,7 @@ class ImageFolderDataset:
 def of_file(
     path: Path, shape: Sequence[int], resizing: Resizing = DEFAULT
 ) -> UInt8[Tensor, "channels height width"]:
-    """The centre of the image, after its shorter side is resized to that of a square `shape`.
+    """The centre of the image, its shorter side resized to that of a square `shape`.
 
     The pixels equal torchvision's Resize and CenterCrop on Pillow's images. `resizing` changes the
     size before the crop, the interpolation, and whether both sides get it. The camera's rotation
@@ -180,15 +179,20 @@ def _pixels(image: Any, shape: Sequence[int], resizing: Resizing) -> Tensor:
 
     channels, height, width = shape
     is_negative = is_inverted(image)
+    if path := getattr(image, "filename", ""):
+        image.filename = ""  # Pillow 11 to 13 map a file by name, and scramble a turned TIFF
+        image.load()
+        image.filename = path
     image = ImageOps.exif_transpose(image)
-    chosen = _in_8_bits(image) if image.mode.startswith(WIDE) else image
-    chosen = chosen.convert(MODES[channels])
+    if image.mode.startswith(WIDE):
+        image = _in_8_bits(image)
+    chosen = image.convert(MODES[channels])
     if is_negative:
         chosen = ImageOps.invert(chosen)
     if height == width:
         chosen = _centre(chosen, height, resizing)
     elif chosen.size != (width, height):
-        size = "x".join(map(str, chosen.size))
+        size = "{}x{}".format(*chosen.size)
         raise ValueError(f"it has {size} pixels where the run has {width}x{height}: resize it")
     pixels = torch.frombuffer(bytearray(chosen.tobytes()), dtype=torch.uint8)
     return pixels.view(height, width, channels).permute(2, 0, 1).contiguous()
@@ -240,14 +244,13 @@ def _warn_of_dark(white: float) -> None:
 def _centre(image: Any, size: int, resizing: Resizing) -> Any:
     from PIL.Image import Resampling
 
-    shorter, is_squashed = min(image.size), resizing.get("squash", False)
-    before = math.floor(round(size / resizing.get("crop", 1.0), 6))  # as timm, but for rounding
+    shorter, is_squashed = min(image.size), resizing.get("squash")
+    before = int(round(size / resizing.get("crop", 1.0), 6))  # as timm, but for rounding
     width, height = (
         before if is_squashed or side == shorter else int(before * side / shorter)
         for side in image.size
     )
     left, top = round((width - size) / 2), round((height - size) / 2)
-    if (width, height) != image.size:
-        filtered = resizing.get("interpolation", "bilinear").upper()
-        image = image.resize((width, height), Resampling[filtered])
+    filtered = resizing.get("interpolation", "bilinear").upper()
+    image = image.resize((width, height), Resampling[filtered])
     return image.crop((left, top, left + size, top + size))
