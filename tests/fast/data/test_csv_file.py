@@ -377,18 +377,21 @@ def test_samples_are_named_by_their_lines(tmp_path):
     assert [sample_name(splits.test, index) for index in range(len(splits.test))] == ["line 3"]
 
 
-@pytest.mark.parametrize("last", [",,,780", "sum,,,780"])
-def test_a_sum_below_the_rows_is_named(tmp_path, caplog, last):
+@pytest.mark.parametrize("below, named", [
+    (",,,780", "42"), ("sum,,,780", "42"), ("least,,,0\nmean,,,19\nsum,,,780", "42, 43, 44"),
+    ("least,,,0\nmean,,,19\na,4,1,4", "42, 43"),
+])  # fmt: skip
+def test_sums_below_the_rows_are_named(tmp_path, caplog, below, named):
     path, options = tmp_path / "sums.csv", {"kind": "regression", "valid": 0.2, "split_seed": 0}
     rows = [f"{'ab'[number % 2] if number % 5 else ''},{number},1,{number}" for number in range(40)]
-    path.write_text("\n".join(["a,b,c,y", *rows, last]))
-    sums = ["sums.csv, line 42: has no number or date among its features"]
+    path.write_text("\n".join(["a,b,c,y", *rows, below]))
+    sums = [f"sums.csv, line {named}: no number or date among the features of a sample"]
     for missing, said in (("median", sums), ("drop", [])):
         caplog.clear()
         splits = csv(path=str(path), target="y", missing=missing, **options)
         recorded_kind.of(described.of_splits(splits)).samples(path)  # the rows of `predict`
         lines = [line for line in caplog.messages if "no number" in line]
-        assert [line.rpartition("/")[2].partition(", and")[0] for line in lines] == said * 2
+        assert [line.rpartition("/")[2].partition("; if")[0] for line in lines] == said * 2
 
 
 def test_a_remedy_writes_no_file_that_is_there(tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ import logging
 import lzma
 import math
 import re
+import shlex
 import subprocess
 import tarfile
 from datetime import UTC, date, datetime, time
@@ -672,6 +673,56 @@ def test_numbers_with_signs_lead_to_the_command_that_removes_them(tmp_path):
     assert "remove the signs, as sed -E 's/(%) ?([0-9])/" in refusal(path)
     path.write_text(path.read_text().replace("%", "").replace("7,", "many,"))
     assert "remove the signs" not in refusal(path)
+
+
+@pytest.mark.parametrize("written, number", [
+    ("<{}", 1), (">= {}", 1), ("\u2264{}", 1), ("{}+", 1), ("({}.50)", -1),
+])  # fmt: skip
+def test_limits_and_accounts_lead_to_the_command_that_leaves_numbers(tmp_path, written, number):
+    path = tmp_path / "t.csv"
+    cells = ["hemolyzed" if row % 9 == 0 else written.format(row) if row % 3 == 0 else f"{row}"
+             for row in range(60)]  # fmt: skip
+    at = [f"2025-10-01T07:{row:02}+02:00" for row in range(60)]
+    rows = (f"{cells[row]},{at[row]},{row % 2}\n" for row in range(60))
+    path.write_text("x,at,y\n" + "".join(rows))
+    said = refusal(path)
+    command = shlex.split(re.search("as (sed .+?) does", said)[1])
+    path.write_bytes(subprocess.check_output([*command, path]))
+    assert "data.missing_values=[\"hemolyzed\"]" in said
+    splits = load(path, "y", missing="drop", missing_values=["hemolyzed"])
+    assert splits.facts["columns"] == ["x", "at"]
+    wanted = [float(text) if text.isdigit() else number * float(text.strip("<>=\u2264+() "))
+              for text in cells if text != "hemolyzed"]  # fmt: skip
+    assert sorted(all_inputs(splits)[:, 0].tolist()) == sorted(wanted)
+
+
+def test_a_header_that_repeats_is_no_row(tmp_path):
+    header, path = "Device,Shift,y", tmp_path / "t.csv"
+    classes = ("bad", "ok", "ok")
+    rows = [f"{'pf'[row % 2]},{'dn'[row % 3 > 0]},{classes[row % 3]}" for row in range(40)]
+    path.write_text("\n".join([header, *rows[:20], header, *rows[20:], header]))
+    assert "line 22, column 'Device': 'Device' is the name of the column\n" in refusal(path)
+    splits = load(path, "y", max_bad_lines=2)
+    assert splits.facts["class_names"] == ["bad", "ok"] and splits.facts["input_shape"] == (4,)
+    recorded = recorded_kind.of(Described("t", splits.batcher, splits.facts, 64, "float32"))
+    assert "2 lines cannot be used" in recorded.samples(path).refused[0]
+    rows = [f"{row},{'dn'[row % 2]},{'yn'[row % 2]}" for row in range(18)]
+    path.write_text("\n".join([header, *rows, header]))
+    remedy = "correct or remove them, or skip them with data.max_bad_lines=1"
+    assert refusal(path).endswith(f"'Device' is the name of the column; {remedy}")
+
+
+def test_categories_that_differ_in_case_are_named(tmp_path, caplog):
+    path = tmp_path / "t.csv"
+    wards, flags = ("ED", "ed", "ICU"), ("TRUE", "true")
+    rows = (f"{wards[row % 3]},{flags[row % 2]},{row % 2}\n" for row in range(40))
+    path.write_text("ward,is_new,y\n" + "".join(rows))
+    load(path, "y")
+    (said,) = (line for line in caplog.messages if "written differently" in line)
+    assert said.endswith(
+        "column 'ward': texts that are written differently, and may be one: 'ED', 'ed'; write "
+        "them alike"
+    )
 
 
 def test_signs_of_another_encoding_are_removed_after_it(tmp_path):

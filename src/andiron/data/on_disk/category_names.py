@@ -63,16 +63,21 @@ def distinct(names: Iterable[str]) -> list[str]:
     return [*first.values()]
 
 
+def warn_of_alike(source: str, names: Sequence[str]) -> None:
+    """Warns of classes, or categories, that differ in their spelling alone."""
+    values = [value_of(name.casefold()) for name in names]
+    counts = Counter(values)
+    if alike := [repr(name) for name, value in zip(names, values) if counts[value] > 1]:
+        what = "%s: texts that are written differently, and may be one: %s; write them alike"
+        log.warning(what, source, readable.joined(sorted(alike)))
+
+
 def warn_of_classes(source: str, names: Sequence[str], marks: str = r"\s*[,;|]\s*") -> None:
     """Warns of classes that are written differently, or combine the same words, as tags do.
 
     `marks` is a regular expression of what is between tags.
     """
-    values = [value_of(name.casefold()) for name in names]
-    counts = Counter(values)
-    if alike := [repr(name) for name, value in zip(names, values) if counts[value] > 1]:
-        what = "%s: classes that are written differently, and may be one: %s; write them alike"
-        log.warning(what, source, readable.joined(alike))
+    warn_of_alike(source, names)
     tags = Counter(tag for name in names for tag in {*re.split(marks, name)})
     if tags.total() >= SHARED * len(tags):
         log.warning(

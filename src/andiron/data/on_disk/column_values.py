@@ -23,10 +23,13 @@ from andiron.data.on_disk.columns import Kind, Reading
 
 MOST_LOOKED_AT = 1000  # of a column
 SIGNS = "[%‰¢£¥€₹₽₩]|R?[$]|zł|Kč|kr|EUR|USD|GBP|CHF|PLN|CZK|SEK|NOK|DKK|BRL"
-SIGN = f"({SIGNS})?"
 # such as 45 %, $9.50, 1.234,5 or inf; not >7 and 65+, which are classes
-LIKE_NUMBER = re.compile(
-    rf"[+-]?\s*{SIGN}\s*(?:\d+(?:[.,'\s]\d{{3}})*[.,]?\d*|inf)\s*{SIGN}", re.ASCII | re.I
+LIKE_NUMBER, LIKE_LIMIT = (
+    re.compile(
+        rf"[+-]?\s*({signs})?\s*(?:\d+(?:[.,'\s]\d{{3}})*[.,]?\d*|inf)\s*({signs})?",
+        re.ASCII | re.I,
+    )
+    for signs in (SIGNS, f"[<>\u2264\u2265]=?|{SIGNS}")
 )
 LIKE_DATE = re.compile(  # a number such as 20240531, a month such as 2024-05 and a time too
     r".*\b(\d{1,4}[./ -]\d{1,2}[./ -]\d{2,4}|\d{4}([./-]\d{1,2}){2})\b.*"

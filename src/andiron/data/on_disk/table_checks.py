@@ -11,12 +11,14 @@ import numpy as np
 import polars
 
 from andiron import errors
-from andiron.data.on_disk import column_values, train_valid_test
+from andiron.data.on_disk import category_names, column_values, train_valid_test
 from andiron.data.on_disk.columns import argument, Columns, Kind, Reading, Request
 from andiron.data.on_disk.table_files import Table
+from andiron.plain import readable
 
 MOST_SHOWN = 5  # bad rows
 FEW_TEXTS = 50  # of a column
+MOST_SUMS = 0.1  # of all rows
 COMMA = (
     """set "data.decimal=','" if 1,5 is a fraction, with "data.thousands='.'" for 1.234,5, or """
     """"data.thousands=','" if 1,234 is over a thousand"""
@@ -30,6 +32,10 @@ GROUPED = {  # by the separator as it is typed
     "'.'": r"^-?\d{1,3}\.\d{3}",
     r"\"'\"": "^-?\\d{1,3}['\u2019]\\d{3}",
 }
+MARKS = {  # of numbers, and what leaves the number: (9.50) is -9.50 in accounts
+    r"^\([\d.,' ]+\)$": r"s/[(]([0-9][0-9.,]*)[)]/-\1/g",
+    r"^\d+\+$": r"s/([0-9])[+]([^0-9]|$)/\1\2/g",
+}
 log = logging.getLogger("andiron")
 
 
@@ -41,6 +47,7 @@ def checked(source: str, table: Table, request: Request) -> Columns:
     """
     size = len(table.lines)
     kinds, values, kept_texts, odd = _typed(source, table, request)
+    odd = polars.concat([odd, _repeated_headers(values)])
     _report_kinds(source, kinds, values, request)
     dropped = odd.filter("is_dropped")["row"].unique()
     bad = odd.filter(~odd["row"].is_in(dropped.implode())).sort("row", maintain_order=True)
@@ -78,19 +85,28 @@ def checked(source: str, table: Table, request: Request) -> Columns:
     )
 
 
+def _repeated_headers(values: Mapping[str, polars.Series]) -> polars.DataFrame:
+    """The rows of a table of texts that repeat its header, as below a page break."""
+    same = [column == name for name, column in values.items() if column.dtype == polars.String]
+    is_header = reduce(and_, same) if 1 < len(same) == len(values) else polars.Series([False])
+    no, name = polars.lit(False), polars.lit(next(iter(values)))
+    return polars.DataFrame({"row": is_header.arg_true()}).with_columns(
+        text=name, is_missing=no, is_dropped=no, column=name, kind=polars.lit("text")
+    )
+
+
 def _warn_of_sums(
     source: str, unit: str, lines: np.ndarray, values: Mapping[str, polars.Series],
     kinds: Mapping[str, Kind],
 ) -> None:  # fmt: skip
-    """Names the first row without any feature, and a last one with texts alone, as sums are."""
-    places = reduce(and_, (values[name].is_null() for name in kinds)).arg_true()[:1].to_list()
-    quantities = [values[name] for name in kinds if kinds[name] != "text"]
-    if not places and len(quantities) > 1 and all(column[-1] is None for column in quantities):
-        places = [len(lines) - 1]
-    for place in places:
+    """Names rows with texts alone, as sums are, if they are few, or the last row is one."""
+    quantities = [name for name in kinds if kinds[name] != "text"]
+    names = quantities if len(quantities) > 1 else kinds
+    bare = reduce(and_, (values[name].is_null() for name in names)).arg_true()
+    if len(bare) and (bare[-1] == len(lines) - 1 or len(bare) < MOST_SUMS * len(lines)):
         log.warning(
-            "%s, %s %d: has no number or date among its features, and is a sample; if it is a sum, "
-            "remove it", source, unit, lines[place],
+            "%s, %s %s: no number or date among the features of a sample; if it is a sum, remove "
+            "it", source, unit, readable.joined(lines[bare].tolist()),
         )  # fmt: skip
 
 
@@ -170,6 +186,9 @@ def _warn_of_columns(
         few = [name for name, number in texts.items() if number <= FEW_TEXTS]
         distinct = {name: column_values.texts(values[name].drop_nulls().unique()) for name in few}
         train_valid_test.warn_of_columns(source, distinct)
+        for name, names in distinct.items():
+            known = category_names.distinct(names)  # True is TRUE
+            category_names.warn_of_alike(f"{source}, column {name!r}", known)
     own = [name for name, number in texts.items() if name not in request.reading.kinds
            and number > FEW_TEXTS and 2 * number > len(values[name])]  # fmt: skip
     if own and request.targets and request.features is None:
@@ -190,7 +209,7 @@ def _refusal(
         wanted = "a finite number"
         if kind == "date":
             wanted = f"a date {request.reading.date_format or 'YYYY-MM-DD'}"
-        fault = f"{text!r} is not {wanted}"
+        fault = f"{text!r} is {'the name of the column' if text == name else f'not {wanted}'}"
         if is_missing:
             fault = f"has no value ({text!r})" if text else "has no value"
         faults[table.lines[row]] = f", column {name!r}: {fault}"
@@ -208,12 +227,14 @@ def _refusal(
 
 def _without_signs(texts: polars.Series, encoding: str | None) -> list[str]:
     """The remedy for signs beside numbers, by a command that reads UTF-8."""
-    like = [*filter(None, map(column_values.LIKE_NUMBER.fullmatch, texts))]
+    like = [*filter(None, map(column_values.LIKE_LIMIT.fullmatch, texts))]
     signs = "|".join(sorted({sign.replace("$", "[$]") for text in like for sign in text.groups("")
                              if sign}))  # fmt: skip
-    if not signs:
+    edits = [rf"s/({signs}) ?([0-9])/\2/g; s/([0-9]) ?({signs})/\1/g"] * bool(signs)
+    edits += [edit for written, edit in MARKS.items() if texts.str.contains(written).any()]
+    if not edits:
         return []
-    command = rf"sed -E 's/({signs}) ?([0-9])/\2/g; s/([0-9]) ?({signs})/\1/g' does"
+    command = f"sed -E '{'; '.join(edits)}' does"
     if encoding is not None:
         command = f"iconv -t utf-8 -f {encoding} | {command}, and then data.encoding"
     return [f"remove the signs, as {command}"]
@@ -238,12 +259,13 @@ def _remedy(bad: polars.DataFrame, request: Request, number_valid: int) -> str:
         return remedies[0]
     remedies += _spellings(bad["text"], reading)
     is_feature, is_gap = ~bad["column"].is_in(request.required), bad["is_missing"]
+    is_feature &= bad["column"] != bad["text"]
     features = bad["column"].filter(is_feature).unique(maintain_order=True)
     is_further = set(request.features or ("",)) <= reading.kinds.keys()  # not the training file
     misread = bad.filter(is_feature & ~is_gap)
     wrong = misread["column"].unique(maintain_order=True)
-    is_repeated = misread["text"].is_duplicated()
-    words = misread["text"].filter(is_repeated).unique(maintain_order=True)
+    is_word = ~misread["text"].str.contains(r"^[^#]*\d")
+    repeated = misread["text"].filter(misread["text"].is_duplicated() & is_word)
     if len(features) and request.features is None:
         remedies.append(f"leave out columns ({argument('exclude', [*request.exclude, *features])})")
     if is_gap.any():
@@ -253,7 +275,8 @@ def _remedy(bad: polars.DataFrame, request: Request, number_valid: int) -> str:
         remedies.append("predict classes with data=csv")
     if len(wrong) and not is_further:
         remedies.append(f"read text ({argument('categories', [*reading.kinds, *wrong])})")
-    if len(words) and len(misread) < number_valid and not words.str.contains(r"^[^#]*\d").any():
+    if 0 < len(repeated) < number_valid:
+        words = repeated.unique(maintain_order=True)
         gaps = [*map(str, reading.missing_values or ()), *words]
         remedies.append(f"take such texts as missing ({argument('missing_values', gaps)})")
     return ", or ".join(remedies)
