@@ -129,14 +129,7 @@ def _divided(
     """The parts: files of their own, or fractions of train."""
     valid, test, split_seed = sizes
     own = {part: torch.arange(rows.start, rows.stop) for part, rows in places.items()}
-    own_valid = None if valid == "test" else own.get("valid")
-    rows = division.parts(
-        valid=valid if own_valid is None else None,
-        test=None if "test" in own else test,
-        split_seed=split_seed,
-        rows=own["train"],
-    )
-    held_out = own.get("test", rows.test)
+    parts = division.parts(valid=valid, test=test, split_seed=split_seed, own=own)
 
     def of_rows(rows: Parts) -> splits.Splits:
         learned = {**facts, **_unit(whole, rows.train)}
@@ -144,10 +137,9 @@ def _divided(
             whole.subset, rows, facts=learned, division=division, **described
         )
 
-    if own_valid is not None:  # no index of a row is held
-        return of_rows(Parts(rows.train, own_valid, held_out))
-    validation = held_out if valid == "test" else rows.valid
-    return splits.of_rows(of_rows, Parts(rows.train, validation, held_out))
+    if "valid" in own and valid != "test":  # no index of a row is held
+        return of_rows(parts)
+    return splits.of_rows(of_rows, parts)
 
 
 def _described(

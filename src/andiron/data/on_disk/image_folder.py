@@ -18,7 +18,7 @@ from andiron.data.on_disk import image_decoding, image_tree, train_valid_test
 from andiron.data.on_disk.image_decoding import ImageFolderDataset
 from andiron.data.on_disk.stored import StoredDataset
 from andiron.data.splitting import fingerprint, splits
-from andiron.data.splitting.divided_rows import Division, Option, Parts, columns_of
+from andiron.data.splitting.divided_rows import Division, Option, columns_of
 from andiron.data.splitting.splits import Splits
 from andiron.plain import readable, wings
 from andiron.plain.plain_values import Named, Plain
@@ -190,16 +190,10 @@ def divided(
         })  # fmt: skip
     if split is None and len(tree.indices) == 1:
         train_valid_test.warn_of_columns(str(tree.root), tree.columns)
-    parts = division.parts(
-        valid=None if "valid" in tree.indices and valid != "test" else valid,
-        test=None if "test" in tree.indices else test,
-        split_seed=split_seed,
-        rows=every,
-    )
-    held_out = tree.indices.get("test", parts.test)
-    validation = held_out if valid == "test" else tree.indices.get("valid", parts.valid)
+    own = {"train": every, **tree.indices}
+    parts = division.parts(valid=valid, test=test, split_seed=split_seed, own=own)
     make = partial(
         splits.of_parts, subset, name=tree.root.name, batcher=BATCHERS[facts["input_shape"][0]],
         facts=facts, division=division, **described,
     )  # fmt: skip
-    return splits.of_rows(make, Parts(parts.train, validation, held_out))
+    return splits.of_rows(make, parts)

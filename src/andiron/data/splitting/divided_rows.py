@@ -147,16 +147,19 @@ class Division:
 
     def parts(
         self, *, valid: Validation | None, test: float | None, split_seed: int,
-        rows: Tensor | None = None,
+        own: Mapping[str, Tensor] | None = None,
     ) -> Parts:  # fmt: skip
         """A fraction `test` of the rows, by default all, a fraction `valid` of the rest, the rest.
 
-        `valid="test"` validates on the test rows; None is for a part from elsewhere.
+        `valid="test"` validates on the test rows; None is for a part from elsewhere. `own` has the
+        rows of parts that are not drawn; of its `train` the fractions are.
         Raises: DataError if one of the other parts would be empty, or for values listed wrongly.
         """
-        rest = torch.arange(self.size) if rows is None else rows
+        own = own or {}
+        rest = own.get("train", torch.arange(self.size))
         held_out = validates = torch.arange(0)
-        fraction = None if valid == "test" else valid
+        fraction = None if valid == "test" or "valid" in own else valid
+        test = None if "test" in own else test
         if self.kind == "by":
             of_rows = self.at(rest)._listed(fraction is not None, test is not None)
             rest, validates, held_out = (rest[of_rows == part] for part in range(3))
@@ -165,6 +168,7 @@ class Division:
                 rest, held_out = self.divided(rest, "test", test, TEST_SEED)
             if fraction is not None:
                 rest, validates = self.divided(rest, "valid", float(fraction), split_seed)
+        held_out, validates = own.get("test", held_out), own.get("valid", validates)
         return Parts(rest, held_out if valid == "test" else validates, held_out)
 
     def divided(
