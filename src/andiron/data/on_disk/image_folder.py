@@ -183,11 +183,10 @@ def divided(
         is_by_class=True, row_name=lambda row: str(tree.root / tree.names[row]),
     )  # fmt: skip
     every, *_ = tree.indices.values()  # of train, or of all
-    if division.column is not None:
-        division.check_apart({
-            str(tree.root / part): {division.values[row] for row in rows.tolist()}
-            for part, rows in tree.indices.items()
-        })  # fmt: skip
+    division.check_apart({
+        str(tree.root / part): (division.values[row] for row in rows.tolist())
+        for part, rows in tree.indices.items()
+    })  # fmt: skip
     if split is None and len(tree.indices) == 1:
         train_valid_test.warn_of_columns(str(tree.root), tree.columns)
     own = {"train": every, **tree.indices}

@@ -32,20 +32,18 @@ def merged(
                  for metric, gathering, parts in zip(metrics, gathers, columns, strict=True)]
         for number, columns in _by_slice(window).items()
     }  # fmt: skip
-    rows = [
-        (place, number, [parts for parts, gathering in zip(entry, gathers) if gathering])
-        for place, batch in enumerate(window)
-        for number, entry in batch.items()
-        if any(gathers)
-    ]
-    of_all = world.gathered((sums, _moved(rows)))
-    by_slice = {number: entry for sums, _ in of_all for number, entry in sums.items()}
+    by_slice = {number: entry for own in world.gathered(sums) for number, entry in own.items()}
     if not by_slice:
         return None
     most = max(world.num_slices, max(by_slice) + 1)  # saved with another number of slices
     total: list[Any] = _tree([by_slice.get(number) for number in range(most)])
-    ordered = sorted((row for _, rows in of_all for row in rows), key=operator.itemgetter(0, 1))
-    columns = iter(zip(*(_moved(row[2]) for row in ordered), strict=True))
+    rows = [
+        Sliced({number: [parts for parts, gathering in zip(entry, gathers) if gathering]
+                for number, entry in batch.items()})
+        for batch in window
+    ]  # fmt: skip
+    batches = of_all(rows, world) if any(gathers) else []
+    columns = iter(zip(*(entry for batch in batches for entry in batch.values()), strict=True))
     return [
         merge(metric, next(columns)) if gathering else parts
         for metric, gathering, parts in zip(metrics, gathers, total, strict=True)
