@@ -16,16 +16,8 @@ if TYPE_CHECKING:  # imported once asked for, by `__getattr__`
     from andiron.data.augment.on_fields import OnFields
     from andiron.data.augment.torchvision_transforms import Torchvision
     from andiron.data.composed.collating import padded
-    from andiron.data.composed.composed_datasets import (
-        Concatenated,
-        Mapped,
-        Partial,
-    )
-    from andiron.data.composed.derived_splits import (
-        balanced,
-        kfold,
-        partial,
-    )
+    from andiron.data.composed.composed_datasets import Concatenated, Mapped, Partial
+    from andiron.data.composed.derived_splits import balanced, kfold, partial
     from andiron.data.composed.torch_dataset import torch_dataset
     from andiron.data.composed.torch_samples import from_torch
     from andiron.data.on_disk.csv_file import csv

@@ -10,12 +10,7 @@ from andiron.metrics.classification.accuracy import (
     TopKAccuracy,
 )
 from andiron.metrics.classification.class_tables import ConfusionMatrix, PerClass
-from andiron.metrics.classification.decision_scores import (
-    FBeta,
-    Precision,
-    Recall,
-    Specificity,
-)
+from andiron.metrics.classification.decision_scores import FBeta, Precision, Recall, Specificity
 from andiron.metrics.classification.ranking import AUROC, AveragePrecision, PrecisionRecallCurve
 from andiron.metrics.classification.worst_errors import WorstErrors
 from andiron.metrics.history import History

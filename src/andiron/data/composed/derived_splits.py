@@ -9,13 +9,7 @@ from pydantic import Field
 from torch import Tensor
 
 from andiron import randomness
-from andiron.data.composed.composed_datasets import (
-    Partial,
-    chosen,
-    classes_of,
-    joined,
-    targets_of,
-)
+from andiron.data.composed.composed_datasets import Partial, chosen, classes_of, joined, targets_of
 from andiron.data.dataset import ArrayDataset, Classes, Dataset, is_stream
 from andiron.data.splitting import splits
 from andiron.data.splitting.divided_rows import Division, Parts

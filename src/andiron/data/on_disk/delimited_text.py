@@ -79,12 +79,12 @@ def table(path: Path, file: File, request: Request) -> Table:
     workspace = request.workspace
     if not header:
         _name_further(path, names, rows(path, file, delimiter))
-    if not header and _look_like_data(names):
-        raise errors.DataError(
-            f"{path}: its first line looks like data ({readable.joined(names)}): for a file "
-            "without a header, give the names of the columns in data.header=[...], or in a line "
-            "above; names should not be such numbers"
-        )
+        if _look_like_data(names):
+            raise errors.DataError(
+                f"{path}: its first line looks like data ({readable.joined(names)}): for a file "
+                "without a header, give the names of the columns in data.header=[...], or in a "
+                "line above; names should not be such numbers"
+            )
     features = chosen(path, request, names, ())
     places = {name: names.index(name) for name in request.columns(features)}
     begin, width = int(not header), len(names)

@@ -19,9 +19,7 @@ from andiron.data.splitting import fingerprint, splits, standardisation
 from andiron.data.splitting.divided_rows import Division, Parts, columns_of
 from andiron.outputs import IGNORED
 from andiron.plain.plain_values import Plain
-from andiron.ranges import (
-    Number, Positive, Proportion, Seed, SetFiles, SplitOption, Validation,
-)  # fmt: skip
+from andiron.ranges import Number, Positive, Proportion, Seed, SetFiles, SplitOption, Validation
 from andiron.recording import keep_arguments
 
 # more takes seconds to read, and may not fit beside a network on a small GPU

@@ -15,9 +15,7 @@ from andiron.data.batchers import ArrayBatcher
 from andiron.data.dataset import ArrayDataset, Classes, Dataset
 from andiron.data.on_disk import table_encoding
 from andiron.data.on_disk.columns import Columns, Names
-from andiron.data.on_disk.table_encoding import (
-    CHUNK_ROWS, QUANTITIES, EncodedTable, TableEncoding,
-)  # fmt: skip
+from andiron.data.on_disk.table_encoding import CHUNK_ROWS, QUANTITIES, EncodedTable, TableEncoding
 from andiron.data.splitting import splits, standardisation
 from andiron.data.splitting.divided_rows import Division, Option, Parts, columns_of
 from andiron.plain.long_loops import watched

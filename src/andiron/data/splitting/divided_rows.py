@@ -19,9 +19,7 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.data.dataset import Classes
-from andiron.data.splitting.stratified import (
-    stratified_folds, stratified_split, wrong_number,
-)  # fmt: skip
+from andiron.data.splitting.stratified import stratified_folds, stratified_split, wrong_number
 from andiron.plain import readable
 from andiron.ranges import Validation
 

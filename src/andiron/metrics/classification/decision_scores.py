@@ -84,10 +84,8 @@ class Counted(ABC):
         The shape gives the kind: [3, classes], [4, labels], or [4] for a binary item; see
         `unpacked`. A target that is neither a class nor IGNORED raises.
         """
-        is_top_1 = self.top_k == 1
-        measured = (
-            rows(item) if is_top_1 else rows(item, f"{self.name} with top_k={self.top_k}", CLASSES)
-        )
+        allowed = () if self.top_k == 1 else (CLASSES,)
+        measured = rows(item, f"{self.name} with top_k={self.top_k}", *allowed)
         if measured.kind == CLASSES:
             return (_of_classes(measured, self._predictions(measured)),)
         yes = measured.only(measured.decided(self.threshold))
