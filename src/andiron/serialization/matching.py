@@ -85,7 +85,7 @@ def differing_prefix(
     Raises: MismatchError if there is none or several; `remedy` gives the line that replaces one
     prefix by another, by default a command.
     """
-    numbers = _numbers_turned(names, own)
+    numbers = numbers_turned(names, own)
     most = max(numbers.values(), default=0)
     best = [prefix for prefix, number in numbers.items() if number == most > 0]
     if len(best) == 1 and 2 * most > len(names):
@@ -102,7 +102,7 @@ def differing_prefix(
     )
 
 
-def _numbers_turned(names: Collection[str], own: Collection[str]) -> dict[Prefix, int]:
+def numbers_turned(names: Collection[str], own: Collection[str]) -> dict[Prefix, int]:
     """How many names each likely pair of prefixes turns into names of a module."""
     some = [*names][:: 1 + len(names) // (MAX_COMPARED // (len(own) + 1) + 20)]
     pairs = Counter(_starts(name, other) for name, other in itertools.product(some, own))

@@ -60,6 +60,10 @@ def problems(*overrides):
     ("name=../else", "name=../else: should be up to 64 of A-Z a-z 0-9 _.+- (the first not .+-)"),
     ("optimizer.beta=3", "optimizer.beta: no such option; did you mean 'betas'?"),
     ("lr=abc", "lr=abc: should be a valid number"),
+    ("start_from={path: x, rename: {^net: y}}",
+     "start_from={path: x, rename: {^net: y}}: cannot be read as option=value: token recognition "
+     "error at: '^'; keys in braces are of ASCII letters, digits and / - + . $ % * @ ? | \\ "
+     "(\\A begins a pattern); others stand in a YAML file"),
     ("lr=[1,", "lr=[1,: cannot be read as option=value: no viable alternative at input '[1,'; "
      """a text is quoted for Hydra too: 'lr="[1,"'"""),
     ("lr=", "lr=: should be a valid number"),

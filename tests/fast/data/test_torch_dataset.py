@@ -116,6 +116,14 @@ def test_data_sets_made_of_them_repeat_too(dataset, places):
     assert first[:, 0].tolist() == [*places]
 
 
+def test_classes_are_those_of_the_data_set_behind_a_subset():
+    train, rest = torch.utils.data.random_split(Noisy(60), [40, 20])
+    valid, test = torch.utils.data.random_split(rest, [10, 10])
+    for part in (train, valid):
+        splits = torch_dataset(train=part, valid=valid, test=test)
+        assert splits.facts["class_names"] == ["even", "odd"]
+
+
 def test_parts_are_data_sets_or_fractions_of_every_class():
     splits = torch_dataset(train=Noisy(60), test=Noisy(7), valid=0.2)
     assert [len(part) for part in (splits.train, splits.valid, splits.test)] == [48, 12, 7]

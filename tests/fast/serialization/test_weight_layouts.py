@@ -230,6 +230,25 @@ def test_one_of_two_bodies_is_chosen_by_the_line_of_the_message(tmp_path):
     assert len(record["left"]) == 52 and record["new"] == []
 
 
+def test_a_part_by_another_name_is_renamed_by_the_line_of_the_message(tmp_path):
+    def parts(name):
+        body = nn.Sequential(nn.Linear(3, 4), nn.ModuleDict({"dae": nn.Linear(4, 2)}))
+        return nn.ModuleDict({name: body, "proxies": nn.Linear(2, 3)})
+
+    source = parts("dae")
+    path = str(saved(tmp_path, prefixed(source, "network.")))
+    inner, hasty = r"\Anetwork.body.1.body.", {"dae": "body"}
+    for given, mapping in (
+        (path, {r"\Anetwork.dae.": "network.body."}),
+        ({"path": path, "rename": hasty}, {**hasty, inner: "network.body.1.dae."}),
+    ):
+        said = message_of(errors.ConfigError, loaded, given, parts("body"))
+        line = line_of(said.partition("if they have other names: ")[2])
+        task, _ = loaded(line, parts("body"))
+        assert line["rename"] == mapping
+        assert all(map(torch.equal, task.state_dict().values(), source.state_dict().values()))
+
+
 def test_names_of_another_kind_are_mapped_by_one_option(tmp_path):
     source = of_transformers()
     old = {"gamma": "weight", "beta": "bias"}  # as files of the first BERT have them

@@ -12,6 +12,8 @@ from andiron.data.dataset import Classes
 
 def names_of(dataset: object) -> Any:
     """The names of the classes of a data set, if it says which they are."""
+    while isinstance(dataset, torch.utils.data.Subset):  # as random_split gives
+        dataset = dataset.dataset
     named = _class_lists(dataset)
     is_target = "labels" in (getattr(dataset, "features", None) or ())
     chosen = [named.get("labels")] if is_target else [*named.values()]

@@ -155,10 +155,14 @@ def _judge(
         for side, names in zip(SIDES, differing, strict=True)
         if names
     )
+    turned = matching.numbers_turned(differences.unexpected, missing)
+    old, new = max(turned, key=turned.__getitem__, default=("", ""))
+    is_most = 2 * turned.get((old, new), 0) > len(differences.unexpected)
+    rename = {rf"\A{old}": new} if is_most else {"OLD": "NEW"}
     raise ValueError(
         f"{path}: {'; '.join(words)}; if they start new or are left out: "
         f"{_line(given, 'partial', True)}; if they have other names: "
-        f"{_line(given, 'rename', {'OLD': 'NEW'})}"
+        f"{_line(given, 'rename', rename)}"
     )
 
 
@@ -182,6 +186,8 @@ def _line(given: Plain, name: str, value: object) -> str:
     """The option on the command line with one more, or more of one."""
     if isinstance(value, list):
         value = [*given.get(name, ()), *value]
+    if isinstance(value, dict):  # names that were renamed, once more
+        value = {**given.get(name, {}), **value}
     return shlex.quote(f"start_from={_written({**given, name: value})}")
 
 

@@ -35,6 +35,11 @@ OF_HYDRA = (  # of an override; an assertion or a TypeError of its own may be am
     HydraException, OmegaConfBaseException, AssertionError, TypeError, ValueError,
 )  # fmt: skip
 
+KEYS = (
+    "keys in braces are of ASCII letters, digits and / - + . $ % * @ ? | \\ (\\A begins a "
+    "pattern); others stand in a YAML file"
+)
+
 
 def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]:
     """The mistakes in the overrides among `arguments`, one line each, or Hydra's own message.
@@ -76,7 +81,8 @@ def _checked_alone(
         except OF_HYDRA as unread:
             reason = str(unread).splitlines()[0]
             option, _, value = text.partition("=")
-            remedy = quoting.remedy(f"{option}={quoting.texts(value)}")
+            texts = quoting.remedy(f"{option}={quoting.texts(value)}")
+            remedy = KEYS if value[:1] == "{" else texts
             lines.append(f"{text}: cannot be read as option=value: {reason}; {remedy}")
             continue
         if is_ambiguous and override.is_sweep_override():
