@@ -9,7 +9,7 @@
 set -eu
 folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; cd "$folder"
 if [ -z "${FINDINGS_PY:-}" ]; then
-  python3 -m venv venv; venv/bin/pip install -q netCDF4==1.7.5.1.post1 xarray==2026.9.0 h5netcdf==1.8.2 numpy==2.4.6; FINDINGS_PY=venv/bin/python
+  python3 -m venv venv; venv/bin/pip install -q netCDF4==1.7.5.1.post1 xarray==2026.9.0 h5netcdf==1.8.2 h5py==3.16.0 numpy==2.4.6; FINDINGS_PY=venv/bin/python
 fi
 "$FINDINGS_PY" - <<'PY'
 import h5netcdf

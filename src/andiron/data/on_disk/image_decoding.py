@@ -29,7 +29,7 @@ MODES = {1: "L", 3: "RGB"}  # Pillow's names, by the number of channels
 REMEDY = "; replace the file or remove it"
 SKIPPING = "; data.scan=true lists all such files, data.max_unreadable=1 skips one"
 WIDE = ("I", "F")  # prefixes of Pillow's names for more than 8 bits a channel
-WHITE = 2**16 - 1  # of 16 bits
+WHITE = 2**16 - 1
 DEFAULT = Resizing()
 log = logging.getLogger("andiron")
 AT_ONCE = 64  # images that the threads decode together, all in memory at once
