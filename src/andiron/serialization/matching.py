@@ -85,9 +85,7 @@ def differing_prefix(
     Raises: MismatchError if there is none or several; `remedy` gives the line that replaces one
     prefix by another, by default a command.
     """
-    numbers = numbers_turned(names, own)
-    most = max(numbers.values(), default=0)
-    best = [prefix for prefix, number in numbers.items() if number == most > 0]
+    best, most = best_prefixes(names, own)
     if len(best) == 1 and 2 * most > len(names):
         return best[0]
     fits = [f"{most:,} fit with {new!r} in place of {old!r}; " for old, new in best[:MOST_NAMES]]
@@ -102,15 +100,17 @@ def differing_prefix(
     )
 
 
-def numbers_turned(names: Collection[str], own: Collection[str]) -> dict[Prefix, int]:
-    """How many names each likely pair of prefixes turns into names of a module."""
+def best_prefixes(names: Collection[str], own: Collection[str]) -> tuple[list[Prefix], int]:
+    """The pairs of prefixes that turn most names into names of a module, and how many they turn."""
     some = [*names][:: 1 + len(names) // (MAX_COMPARED // (len(own) + 1) + 20)]
     pairs = Counter(_starts(name, other) for name, other in itertools.product(some, own))
     known = frozenset(own)
-    return {
+    numbers = {
         (old, new): sum(name.startswith(old) and new + name[len(old) :] in known for name in names)
         for (old, new), _ in pairs.most_common(20)
     }
+    most = max(numbers.values(), default=0)
+    return [prefix for prefix, number in numbers.items() if number == most > 0], most
 
 
 def _starts(name: str, other: str) -> Prefix:

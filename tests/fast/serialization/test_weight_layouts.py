@@ -247,6 +247,9 @@ def test_a_part_by_another_name_is_renamed_by_the_line_of_the_message(tmp_path):
         task, _ = loaded(line, parts("body"))
         assert line["rename"] == mapping
         assert all(map(torch.equal, task.state_dict().values(), source.state_dict().values()))
+    state = prefixed(source["dae"], "body.") | prefixed(source["proxies"], "network.proxies.")
+    said = message_of(errors.ConfigError, loaded, str(saved(tmp_path, state)), parts("body"))
+    assert 'rename: {OLD: "NEW"}' in said  # nothing before a name would be before all
 
 
 def test_names_of_another_kind_are_mapped_by_one_option(tmp_path):

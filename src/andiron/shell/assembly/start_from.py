@@ -155,10 +155,10 @@ def _judge(
         for side, names in zip(SIDES, differing, strict=True)
         if names
     )
-    turned = matching.numbers_turned(differences.unexpected, missing)
-    old, new = max(turned, key=turned.__getitem__, default=("", ""))
-    is_most = 2 * turned.get((old, new), 0) > len(differences.unexpected)
-    rename = {rf"\A{old}": new} if is_most else {"OLD": "NEW"}
+    best, most = matching.best_prefixes(differences.unexpected, missing)
+    old, new = best[0] if 2 * most > len(differences.unexpected) else ("", "")
+    is_of_others = any(name.startswith(old) for name in differences.fitting)
+    rename = {"OLD": "NEW"} if is_of_others else {rf"\A{old}": new}
     raise ValueError(
         f"{path}: {'; '.join(words)}; if they start new or are left out: "
         f"{_line(given, 'partial', True)}; if they have other names: "
