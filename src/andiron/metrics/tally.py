@@ -9,7 +9,6 @@
 {'loss': 0.75, 'accuracy': 0.5}
 """
 
-import operator
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, is_dataclass
@@ -171,10 +170,7 @@ class Tally:
         if parts is None:
             return [None] * len(self.metrics)
         self._is_given = False
-        self._epoch = [
-            new if old is None else type(new)(map(operator.add, old, new))
-            for old, new in zip(self._epoch, parts, strict=True)
-        ]
+        self._epoch = sliced_window.added(self._epoch, parts)
         return parts
 
     def _values(self, parts: list[Any]) -> Values:

@@ -131,10 +131,10 @@ class PrecisionRecallCurve(Curve):
 def _decisions(scores: Tensor, truths: Tensor, thresholds: int) -> Decisions:
     edges = torch.linspace(0, 1, thresholds, dtype=torch.float64)
     place = torch.bucketize(scores, edges, right=True)  # the number of thresholds that it reaches
-    new = torch.stack([truths, ~truths]).double()
-    reached = torch.zeros(2, thresholds + 1, dtype=torch.float64).index_add_(1, place, new)
+    sides = [place[side].bincount(minlength=thresholds + 1) for side in (truths, ~truths)]
+    reached = torch.stack(sides).double()
     tp, fp = reached.flip(1).cumsum(1).flip(1)[:, 1:]
-    positives, negatives = new.sum(1)
+    positives, negatives = reached.sum(1)
     return Decisions(torch.stack([tp, fp, negatives - fp, positives - tp]))
 
 
@@ -169,9 +169,7 @@ def _columns(logits: Tensor, targets: Tensor, *, as_one: bool) -> list[Column]:
 
 def counts_by_score(scores: Tensor, truths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """From the highest score down: new positives; predicted and true positives so far."""
-    distinct, place = torch.unique(scores, return_inverse=True)
-    new = torch.zeros(2, len(distinct), dtype=torch.float64)
-    new[0].index_add_(0, place, torch.ones_like(scores))
-    new[1].index_add_(0, place, truths.double())
-    predicted, right = new.flip(1).cumsum(1)
-    return new[1].flip(0), predicted, right
+    _, place = torch.unique(scores, return_inverse=True)
+    new = place.bincount(truths.double())
+    predicted, right = torch.stack([place.bincount().double(), new]).flip(1).cumsum(1)
+    return new.flip(0), predicted, right

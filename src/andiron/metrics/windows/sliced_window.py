@@ -87,11 +87,14 @@ def _tree(slices: Sequence[list[Any] | None]) -> Any:
         return slices[0]
     middle = 1 << (len(slices) - 1).bit_length() - 1
     first, second = _tree(slices[:middle]), _tree(slices[middle:])
-    if first is None or second is None:
-        return second if first is None else first
+    return added(first, second) if first and second else first or second
+
+
+def added(totals: Sequence[Any], parts: Sequence[Any]) -> list[Any]:
+    """The parts of each metric added to its total, which is None before the first."""
     return [
-        None if old is None else type(new)(map(operator.add, old, new))
-        for old, new in zip(first, second, strict=True)
+        part if total is None else type(part)(map(operator.add, total, part))
+        for total, part in zip(totals, parts, strict=True)
     ]
 
 
