@@ -22,8 +22,7 @@ PLAN = {
     "kernel": {
         "andiron": "distributed gradients inference interrupter options outputs progress "
         "protocols randomness",
-        "andiron.checkpoint": "checkpointer contents directory host_copy "
-        "policy store strategies",
+        "andiron.checkpoint": "checkpointer contents directory policy store strategies",
         "andiron.data": "batchers dataset gathering loader prefetch",
         "andiron.learner": "agenda construction evaluation learner loop metric_log nonfinite "
         "position precision run_host saving state update",

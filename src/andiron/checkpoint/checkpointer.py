@@ -20,8 +20,7 @@ from pathlib import Path
 from andiron import errors
 from andiron.checkpoint import contents, directory
 from andiron.plain.background import Background
-from andiron.checkpoint.contents import Checkpoint
-from andiron.checkpoint.host_copy import HostCopy, copied
+from andiron.checkpoint.contents import Checkpoint, HostCopy, copied
 from andiron.checkpoint.on_disk import checkpoint_files, manifest
 from andiron.checkpoint.policy import EVERY_EPOCH
 from andiron.checkpoint.store import Store

@@ -41,9 +41,9 @@ class Learner(AbstractContextManager["Learner"]):
         state: LearnerState,
         options: LearnerOptions,
         *,
-        checkpointer: Checkpointer | None = None,
-        interrupter: Interrupter | None = None,
-        host: RunHost | None = None,
+        checkpointer: Checkpointer | None,
+        interrupter: Interrupter,
+        host: RunHost | None,
     ):
         self.model = state.model
         self.optimizer = state.optimizer
@@ -55,7 +55,7 @@ class Learner(AbstractContextManager["Learner"]):
         self.early_stopping = state.early_stopping
         self.averages = state.averages
         self.checkpointer = checkpointer
-        self.interrupter = interrupter or Interrupter()
+        self.interrupter = interrupter
         self._state = state
         self._host = host or NoHost()
         self._saver = Saver(state, checkpointer, options.test_weights, updater.world)

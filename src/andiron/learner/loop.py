@@ -84,7 +84,7 @@ class Loop:
                     is_log_point = is_last or at.updates + 1 == logs.next_update
                     if unread is None:
                         updated = updater.update(batches, at, train, is_log_point, snapshot)
-                        yield self._counted(updated, self._take(updated, batches))
+                        yield self._counted(updated, batches)
                     else:
                         yield from self._deferred(unread, batches, is_log_point)
                     is_asked = interrupter.is_watched or updater.world.is_asked
@@ -179,7 +179,7 @@ class Loop:
         agenda.look_ahead(at)
         is_log_point = at.batch == len(train) or at.updates + 1 == agenda.logs.next_update
         updated = self._updater.update(batches, at, train, is_log_point, self._state.copies)
-        self._counted(updated, self._take(updated, batches))
+        self._counted(updated, batches)
         return updated is not None
 
     def _deferred(
@@ -202,37 +202,35 @@ class Loop:
         if (unread := self._updater.unread) is None:
             return [], False
         passed, is_undone = unread.read(waits=waits or self._begins is not None)
-        return [self._counted(made[0], self._take(*made)) for made in passed if made], is_undone
+        return [self._counted(*made) for made in passed if made], is_undone
 
-    def _counted(self, updated: Updated | None, values: Values) -> Step:
-        """The event of an update, None if it was skipped; after its first one the run has begun."""
-        at, epoch = self._position, self._metric_log.progress.epoch
+    def _counted(self, updated: Updated | None, batches: Sequence[object]) -> Step:
+        """Counts an update in the log, None if it was skipped; after the first the run has begun.
+
+        Its event has the values of a log point.
+        """
+        at, metric_log, progress = self._position, self._metric_log, self._metric_log.progress
+        values: Values = {}
+        if updated is not None:
+            kept = getattr(self._train, "has_own_memory", False)
+            for item, batch in zip(updated.items, batches, strict=True):
+                metric_log.train_tally.add(item, batch, is_kept=kept)
+            progress.updates += 1
+            progress.batch += len(batches)
+            progress.new_batches += len(batches)
+            progress.new_updates += 1
+            if updated.readings is not None:
+                metric_log.log_window(updated.readings, updated.histograms)
+                self._agenda.logs.done(at.updates)
+                self._agenda.logs.look_ahead(at.updates)
+                values = metric_log.latest.get("train", {}) | updated.readings
         if self._begins is not None:
             self._saver.wait()  # a run that has begun has a checkpoint
-            self._begins.updated(self._metric_log.history.directions)
+            self._begins.updated(metric_log.history.directions)
             self._begins = None
         if updated is None:
-            return Step("skipped", at.updates, epoch, at.batch, {})
-        return Step("update", at.updates, epoch, at.batch, values, updated.items)
-
-    def _take(self, updated: Updated | None, batches: Sequence[object]) -> Values:
-        """Counts an update in the log; returns the values of a log point."""
-        if updated is None:
-            return {}
-        at, metric_log, progress = self._position, self._metric_log, self._metric_log.progress
-        kept = getattr(self._train, "has_own_memory", False)
-        for item, batch in zip(updated.items, batches, strict=True):
-            metric_log.train_tally.add(item, batch, is_kept=kept)
-        progress.updates += 1
-        progress.batch += len(batches)
-        progress.new_batches += len(batches)
-        progress.new_updates += 1
-        if updated.readings is None:
-            return {}
-        metric_log.log_window(updated.readings, updated.histograms)
-        self._agenda.logs.done(at.updates)
-        self._agenda.logs.look_ahead(at.updates)
-        return metric_log.latest.get("train", {}) | updated.readings
+            return Step("skipped", at.updates, progress.epoch, at.batch, values)
+        return Step("update", at.updates, progress.epoch, at.batch, values, updated.items)
 
     def _measured(self, splits: Iterable[str]) -> Iterator[Step]:
         """The events of passes that were just recorded."""

@@ -135,7 +135,10 @@ class LearnerState:
         self.optimizer.load_state_dict(saved.optimizer)
         for name, average in self.averages.items():
             average.load_state_dict(saved.averages[name], state["averages"][name])
-        for number, (schedule, own_state) in enumerate(self._saved_schedules(state)):
+        schedules = [*self.stateful_schedules()]
+        is_own = len(schedules) == len(state["schedules"])  # else they changed, and start fresh
+        pairs = zip(schedules, state["schedules"]) if is_own else ()
+        for number, (schedule, own_state) in enumerate(pairs):
             with _blamed(saved.place(contents.STATE), f"schedules[{number}]"):
                 schedule.load_state_dict(own_state)
         self.early_stopping.load_state_dict(state["early_stopping"], saved.averages)
@@ -186,11 +189,6 @@ class LearnerState:
         """The schedules that have a `state_dict`, including groups' and users'."""
         for whole in (self.schedule, *self.optimizer.schedules):
             yield from stateful(whole)
-
-    def _saved_schedules(self, state: Mapping[str, Any]) -> list[tuple[Any, Any]]:
-        """Pairs of stateful schedule and saved state; empty if the schedules changed."""
-        own, saved = list(self.stateful_schedules()), state["schedules"]
-        return list(zip(own, saved)) if len(own) == len(saved) else []
 
     def _check(self, saved: Checkpoint, state: Mapping[str, Any]) -> None:
         """Refuses the state of another learner before anything is changed."""

@@ -22,7 +22,6 @@ from andiron.optim import model_weights
 from andiron.optim.gradient_mean import reduction_for
 from andiron.optim.grouped import GroupedOptimizer
 from andiron.optim.own.averaging import WeightAverage
-from andiron.optim.owners import ownership
 from andiron.optim.transformations import Chain
 from andiron.plain import private_torch
 from andiron.protocols import Loader, TrainOutput, Values, network_of
@@ -151,8 +150,7 @@ class Updater:
 
     def _statistics(self, gradients: Gradients, rates: Mapping[str, float]) -> GroupStatistics:
         """The statistics of the step that follows, of parameters that still have their owners."""
-        ownership.check_current(self.model, self.optimizer.parameters)
-        return GroupStatistics(self.optimizer, gradients, rates, self.histograms)
+        return GroupStatistics(self.model, self.optimizer, gradients, rates, self.histograms)
 
     def _begin(self, updates: int) -> StateBefore | None:
         """Thaws groups that are due; returns the state to bring back if the update is not applied.

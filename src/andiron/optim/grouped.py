@@ -30,7 +30,6 @@ from andiron.optim.owners.ownership import BASE
 from andiron.schedules.single_curve import Schedule, peak_rate
 
 Model = TypeVar("Model", bound=nn.Module)
-NAME = attrgetter("name")
 Rates = dict[str, float]  # learning rate by group
 
 
@@ -136,7 +135,7 @@ class GroupedOptimizer:
             if closure is not None and optimizer.needs_closure:
                 again = partial(recomputed_part, closure, stepped, updates)
             lr: Any = rates[groups[0].name] if len(groups) == 1 else [
-                rates.get(name, self._rates.get(name, 0.0)) for name in map(NAME, groups)
+                rates.get(group.name, self._rates.get(group.name, 0.0)) for group in groups
             ]  # fmt: skip
             model = optimizer.step(lr, model, part, again)
         return model

@@ -10,7 +10,7 @@ from waiting import until
 
 from andiron.checkpoint import Checkpoint, contents
 from andiron.plain.background import Background
-from andiron.checkpoint.host_copy import copied
+from andiron.checkpoint.contents import copied
 from refusals import message_of
 
 

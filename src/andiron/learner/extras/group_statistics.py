@@ -1,11 +1,11 @@
 """Gradient norms and update ratios of each parameter group, measured around one update."""
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from andiron import errors
 from andiron.gradients import Gradients
@@ -22,15 +22,18 @@ class GroupStatistics:
     An optimizer may overwrite the gradients it is given, so their norms are computed at once. Each
     operation takes the tensors of all groups together: for a small network the number of operations
     is what costs.
+    Raises: OwnershipError if a parameter that is stepped was replaced in the model.
     """
 
     def __init__(
         self,
+        model: nn.Module,
         optimizer: GroupedOptimizer,
         gradients: Gradients,
         groups: Iterable[str],
         histograms: Collection[str],
     ):
+        _check_current(model, optimizer.parameters)
         self._parameters: dict[str, Tensor] = {}
         self._sizes: dict[str, int] = {}  # number of tensors of each group
         for group in groups:
@@ -84,3 +87,22 @@ def histogram_names(chosen: bool | str, names: Iterable[str]) -> frozenset[str]:
         hint = errors.nearest(chosen, available) or f"; available: {', '.join(available)}"
         raise errors.ConfigError(f"histograms={chosen}: matches no parameter name{hint}")
     return matches
+
+
+def _check_current(model: nn.Module, owned: Mapping[str, nn.Parameter]) -> None:
+    """Checks that the model still has the parameters that are stepped.
+
+    Raises: OwnershipError naming the first that was replaced.
+    """
+    seen = set[nn.Parameter]()
+    for prefix, own in private_torch.parameters(model):
+        for name, tensor in own.items():
+            if tensor is None or tensor in seen or not tensor.requires_grad:
+                continue
+            seen.add(tensor)
+            if owned.get(prefix + name, tensor) is not tensor:
+                raise errors.OwnershipError(
+                    f"parameter {prefix + name!r} is not the tensor that is stepped: it was "
+                    "replaced after the optimizer was made; copy values into it (load_state_dict "
+                    "without assign=True), or build the learner again"
+                )

@@ -7,7 +7,6 @@ from torch import nn
 
 from andiron import errors
 from andiron.optim.owners.match_rules import Described, Rule, described
-from andiron.plain import private_torch
 
 BASE = "base"  # the group that owns the parameters no rule claims
 Owned = dict[str, dict[str, nn.Parameter]]  # by group, then parameter name
@@ -86,22 +85,3 @@ def _unknown_names(rules: Mapping[str, Rule], parameters: Parameters) -> list[st
         for name in match.parameters
         if name not in names
     ]
-
-
-def check_current(model: nn.Module, owned: Mapping[str, nn.Parameter]) -> None:
-    """Checks that the model still has the parameters that are stepped.
-
-    Raises: OwnershipError naming the first that was replaced.
-    """
-    seen = set[nn.Parameter]()
-    for prefix, own in private_torch.parameters(model):
-        for name, tensor in own.items():
-            if tensor is None or tensor in seen or not tensor.requires_grad:
-                continue
-            seen.add(tensor)
-            if owned.get(prefix + name, tensor) is not tensor:
-                raise errors.OwnershipError(
-                    f"parameter {prefix + name!r} is not the tensor that is stepped: it was "
-                    "replaced after the optimizer was made; copy values into it (load_state_dict "
-                    "without assign=True), or build the learner again"
-                )
