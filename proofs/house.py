@@ -61,7 +61,7 @@ PLAN = {
         "andiron.optim.owners": WHOLE,
         "andiron.render": "interactive summary_lines text",
         "andiron.serialization": "layouts matching record",
-        "andiron.tasks": "class_weights criterion loss_settings named_answers target_checks",
+        "andiron.tasks": "criterion loss_settings named_answers target_checks",
     },
     "leaf": {
         "andiron.checkpoint": "__init__",

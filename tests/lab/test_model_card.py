@@ -14,7 +14,7 @@ from andiron.models import MLP
 from andiron.shell.config.schema import Train
 from andiron.tasks import Regressor
 from andiron_lab.views.model_card import Card
-from andiron.wings.trained.exports.output_agreement import Agreement
+from andiron.wings.trained.exports.checked_export import Agreement
 
 HOSTILE = "a`|<b>\n```\n# [x](y)\x1b"
 

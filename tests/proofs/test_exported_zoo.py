@@ -14,7 +14,7 @@ from in_process import called
 import andiron
 from andiron import models
 from andiron.shell.training import train
-from andiron.wings.trained.exports import export, output_agreement
+from andiron.wings.trained.exports import checked_export, export
 from andiron.wings.trained.exports.export import FORMATS, ONNX_PACKAGES
 
 UNEVEN = 97  # samples in a batch: the last one has another number
@@ -93,7 +93,7 @@ def test_the_program_agrees_with_the_model_on_the_whole_test_set(
     batches = in_batches(stored if is_stored else inputs)
     with torch.inference_mode():
         expected = [run.model(batch) for batch in in_batches(inputs)]
-        result = output_agreement.measured(program, batches, expected, case)
+        result = checked_export.measured(program, batches, expected, case)
     print(f"{case} {kind}: {result}")
 
 

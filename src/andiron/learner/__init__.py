@@ -1,12 +1,12 @@
 """The learner: the loop, what it records, and how it is built."""
 
 from andiron.learner.builder import LearnerBuilder
-from andiron.learner.extras.early_stopping import EarlyStopping, Stop
+from andiron.learner.extras.early_stopping import EarlyStopping
 from andiron.learner.extras.observers import AfterUpdate, AfterValidation, Step
 from andiron.learner.extras.summary import summarise
 from andiron.learner.learner import Learner
 
 __all__ = [
-    "AfterUpdate", "AfterValidation", "EarlyStopping", "Learner", "LearnerBuilder", "Step", "Stop",
+    "AfterUpdate", "AfterValidation", "EarlyStopping", "Learner", "LearnerBuilder", "Step",
     "summarise",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from andiron.interrupter import Interrupter
 from andiron.learner import position, saving
 from andiron.learner.agenda import Agenda
 from andiron.learner.evaluation import Evaluator
-from andiron.learner.extras import lone_samples, mean_loss
+from andiron.learner.extras import first_batch
 from andiron.learner.extras.observers import Step
 from andiron.learner.extras.unread_checks import UnreadChecks
 from andiron.learner.run_host import RunHost, RunSession
@@ -167,11 +167,9 @@ class Loop:
         """The batches of this process's first epoch, once they fit the model; later ones are alike.
         """
         train, updater = self._train, self._updater
-        parts = train, updater.model, updater.world
         is_whole = self._agenda.is_whole(self._position, len(train))
-        return mean_loss.refused(
-            lone_samples.refused(batches, *parts, is_whole), *parts, self._accumulation
-        )
+        parts = train, updater.model, updater.world, self._accumulation
+        return first_batch.refused(batches, *parts, is_whole=is_whole)
 
     def update(self, batches: Sequence[object], train: Loader) -> bool:
         """Makes one update outside `fit`, inside `training`; returns False if it was skipped."""

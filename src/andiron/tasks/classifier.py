@@ -27,9 +27,8 @@ from andiron.ranges import Count, Fraction, Positive
 from andiron.recording import keep_arguments
 from andiron.tasks import criterion, named_answers, target_checks as checks
 from andiron.tasks.named_answers import Facts, Fields
-from andiron.tasks.class_weights import like, positive, total_weight
 from andiron.tasks.criterion import Criterion, Loss, Supervised
-from andiron.tasks.loss_settings import class_function
+from andiron.tasks.loss_settings import class_function, like, positive, total_weight
 
 NO_INDEX = -(2**63)  # passed to torch if nothing is ignored: its default ignores -100
 

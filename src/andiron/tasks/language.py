@@ -26,8 +26,8 @@ from andiron.recording import keep_arguments
 from andiron.tasks import criterion, named_answers, target_checks as checks
 from andiron.tasks.named_answers import Facts, Fields
 from andiron.tasks.classifier import CrossEntropy
-from andiron.tasks.class_weights import total_weight
 from andiron.tasks.criterion import Criterion, Loss, Supervised
+from andiron.tasks.loss_settings import total_weight
 
 
 @keep_arguments

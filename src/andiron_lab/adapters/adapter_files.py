@@ -11,7 +11,7 @@ from torch import nn
 from andiron import errors, serialization
 from andiron.serialization.weight_files import ADAPTER
 from andiron.tasks.criterion import Supervised
-from andiron.wings.trained.exports.output_agreement import Program
+from andiron.wings.trained.exports.programs import Program
 from andiron_lab.adapters import low_rank
 
 

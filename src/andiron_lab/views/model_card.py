@@ -19,7 +19,7 @@ from andiron.shell.assembly import targets
 from andiron.shell.config.schema import Train
 from andiron.shell.run import provenance
 from andiron.tasks import Regressor
-from andiron.wings.trained.exports.output_agreement import Agreement, TOLERANCE
+from andiron.wings.trained.exports.checked_export import Agreement, TOLERANCE
 from andiron.wings.trained.trained_run import Run
 
 COLUMNS = ("split", "metric", "best", "epoch_of_best", "last")  # of summary.json

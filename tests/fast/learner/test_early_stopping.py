@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from andiron.learner.extras.early_stopping import EarlyStopping, Stop
+from andiron.learner.extras.early_stopping import EarlyStopping
 
 SERIES = st.lists(
     st.sampled_from([*range(-6, 7), math.nan, math.inf, -math.inf]), min_size=1, max_size=14
@@ -30,7 +30,7 @@ def shown(rule, values, first_epoch=1):
 def stops_after(rule, values):
     """The first epoch after which the run ends, and why; None if it continues."""
     reasons = [
-        (epoch, stop.reason) for epoch, (stop, _) in enumerate(shown(rule, values), start=1) if stop
+        (epoch, stop) for epoch, (stop, _) in enumerate(shown(rule, values), start=1) if stop
     ]
     return reasons[0] if reasons else None
 
@@ -138,7 +138,7 @@ def test_the_metric_is_read_from_the_split_that_is_named():
 
     assert rule.observe({"valid": {"auroc": 1.0}, "valid-ema": {"auroc": 2.0}}, 1) is None
     stop = rule.observe({"valid": {"auroc": 3.0}, "valid-ema": {"auroc": 2.0}}, 2)
-    assert stop == Stop("valid-ema auroc has not improved for 1 validation (best 2 at epoch 1)")
+    assert stop == "valid-ema auroc has not improved for 1 validation (best 2 at epoch 1)"
     with pytest.raises(
         KeyError,
         match="early stopping needs valid-ema/auroc, which is not measured; "

@@ -1,5 +1,7 @@
 """A loss that is no mean over samples or targets: trained as it is, but never in parts."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
@@ -9,7 +11,7 @@ from andiron import errors
 from andiron.data import ArrayBatcher, ArrayDataset, DataLoader
 from andiron.distributed import ALONE, World
 from andiron.learner import LearnerBuilder
-from andiron.learner.extras import mean_loss
+from andiron.learner.extras import first_batch
 from andiron.metrics import Loss
 from andiron.optim import Optimizer
 from andiron.tasks import (
@@ -18,6 +20,7 @@ from andiron.tasks import (
 from refusals import message_of
 
 NUMBER = 12
+refused = partial(first_batch.refused, is_whole=True)
 DRAW = torch.Generator().manual_seed(0)
 INPUTS = torch.randn(NUMBER, 4, generator=DRAW)
 CLASSES = torch.tensor([0, 2, 1, 1, 2, 0, 2, 0, 1, 1, 2, 0])
@@ -73,7 +76,7 @@ def test_a_loss_that_is_no_mean_trains_whole_and_is_refused_in_parts(loss):
     ]:  # fmt: skip
         train = loader(batch_size=12, world=world)
         arguments = train.epoch(0), train, task, world, 1
-        assert message_of(errors.MismatchError, mean_loss.refused, *arguments).startswith(option)
+        assert message_of(errors.MismatchError, refused, *arguments).startswith(option)
 
 
 class Network(nn.Module):
@@ -121,9 +124,9 @@ def test_a_networks_own_loss_that_is_no_mean_is_refused_in_parts(own, noise):
     if own is with_balance and noise:  # hidden by the spread of its draws
         return
     assert "grads_accumulation=2" in message_of(
-        errors.MismatchError, mean_loss.refused, fields.epoch(0), fields, task, World(), 2
+        errors.MismatchError, refused, fields.epoch(0), fields, task, World(), 2
     )
-    assert len([*mean_loss.refused(fields.epoch(0), fields, task, World(), 1)]) == 2
+    assert len([*refused(fields.epoch(0), fields, task, World(), 1)]) == 2
 
 
 RATES = torch.rand(NUMBER, 1, generator=DRAW)
@@ -152,7 +155,7 @@ def test_a_mean_is_divided_whatever_else_the_network_does(name):
     train = DataLoader(ArrayDataset(inputs, targets), ArrayBatcher(), batch_size=6)
     before = torch.get_rng_state()
     state = {key: value.clone() for key, value in task.state_dict().items()}
-    result = [*mean_loss.refused(train.epoch(0), train, task, World(), 2)]
+    result = [*refused(train.epoch(0), train, task, World(), 2)]
     assert len(result) == 2 and result[0].inputs.equal(inputs[:6])
     assert torch.get_rng_state().equal(before) and task.training
     assert all(value.equal(state[key]) for key, value in task.state_dict().items())
@@ -163,10 +166,10 @@ def test_a_mean_is_divided_whatever_else_the_network_does(name):
 ])  # fmt: skip
 def test_batches_that_cannot_be_cut_are_left_to_the_update(divided):
     task = Forward(Network(own=summed))
-    assert [*mean_loss.refused(iter(divided), Fields(), task, World(), 2)] == divided
+    assert [*refused(iter(divided), Fields(), task, World(), 2)] == divided
 
 
 def test_a_single_sample_a_batch_is_divided():
     fields = Fields(1)
     task = Forward(Network(own=summed))
-    assert len([*mean_loss.refused(fields.epoch(0), fields, task, World(), 4)]) == NUMBER
+    assert len([*refused(fields.epoch(0), fields, task, World(), 4)]) == NUMBER

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from andiron import errors
-from andiron.learner.extras.early_stopping import EarlyStopping, Stop, StoppingRules
+from andiron.learner.extras.early_stopping import EarlyStopping, StoppingRules
 from andiron.metrics import direction
 
 
@@ -137,14 +137,14 @@ def test_the_run_ends_when_any_rule_says_so_for_the_reasons_of_all_that_do(caplo
         stopping.observe(values(0.5, 0.5), epoch=1, updates=0)
         assert stopping.decision is None
         stopping.observe(values(0.75, 0.9375), epoch=2, updates=0)
-        assert stopping.decision == Stop("valid accuracy is 0.9375: goal=0.9 is reached")
+        assert stopping.decision == "valid accuracy is 0.9375: goal=0.9 is reached"
         stopping.observe(values(0.75, 0.9375), epoch=3, updates=0)
 
     both = (
         "valid loss has not improved for 2 validations (best 0.5 at epoch 1); valid accuracy is "
         "0.9375: goal=0.9 is reached"
     )
-    assert stopping.decision == Stop(both)
+    assert stopping.decision == both
     assert caplog.messages == [
         "stopped early in epoch 2, after update 0: valid accuracy is 0.9375: goal=0.9 is reached",
         f"stopped early in epoch 3, after update 0: {both}",
@@ -184,7 +184,7 @@ def test_rules_and_weights_go_on_from_a_checkpoint():
     for stopping in (straight, resumed):
         stopping.observe(values(0.5, 0.5), epoch=4, updates=0)
     words = "valid loss has not improved for 2 validations (best 0.25 at epoch 2)"
-    assert resumed.decision == straight.decision == Stop(words)
+    assert resumed.decision == straight.decision == words
     assert resumed.state_dict() == straight.state_dict()
     assert same(resumed.weights()["best_epoch"], straight.weights()["best_epoch"])
 

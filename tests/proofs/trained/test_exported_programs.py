@@ -13,7 +13,7 @@ from andiron.data import ArrayBatcher, ImageBatcher, RawBatch
 from andiron.data.on_disk.text_file import TextBatcher
 from andiron.data.splitting.described import Described
 from andiron.wings.trained.exports import checked_export, programs
-from andiron.wings.trained.exports.output_agreement import measured, TOLERANCE
+from andiron.wings.trained.exports.checked_export import measured, TOLERANCE
 
 from refusals import message_of
 

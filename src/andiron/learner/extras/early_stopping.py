@@ -1,8 +1,8 @@
-"""Early stopping: a decision after every validation, as data.
+"""Early stopping: a decision after every validation, as the reason to stop.
 
 >>> rule = EarlyStopping("loss", patience=1)
 >>> rule.observe({"valid": {"loss": 0.5}}, epoch=1)
->>> rule.observe({"valid": {"loss": 0.6}}, epoch=2).reason
+>>> rule.observe({"valid": {"loss": 0.6}}, epoch=2)
 'valid loss has not improved for 1 validation (best 0.5 at epoch 1)'
 """
 
@@ -25,13 +25,6 @@ from andiron.ranges import Count, Direction, NonNegative, Number, Span
 
 BEST = "best_epoch"  # the name of the best weights in a checkpoint
 log = logging.getLogger("andiron")
-
-
-@dataclass(frozen=True)
-class Stop:
-    """The decision that the run ends here, and why."""
-
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -80,8 +73,8 @@ class EarlyStopping:
         """Begins anew, for another run."""
         self.observed = Observed()
 
-    def observe(self, latest: Mapping[str, Values], epoch: int, updates: int = 0) -> Stop | None:
-        """Decides after a validation in `epoch`, counted from 1, after `updates`.
+    def observe(self, latest: Mapping[str, Values], epoch: int, updates: int = 0) -> str | None:
+        """The decision after a validation in `epoch`, counted from 1, after `updates`.
 
         Raises: KeyError if the metric was not measured.
         """
@@ -108,27 +101,27 @@ class EarlyStopping:
         return [self.metric, self.split, self.direction or "lowest"]
 
     @property
-    def decision(self) -> Stop | None:
-        """The decision to end the run after the validations so far; None to continue."""
+    def decision(self) -> str | None:
+        """Why to end the run after the validations so far; None to continue."""
         seen = self.observed
         if seen.last is None:
             return None
         measured = f"{self.split} {self.metric} is {seen.last:.4g}"
         if not math.isfinite(seen.last):
-            return Stop(f"{measured}{self._described_best}")
+            return f"{measured}{self._described_best}"
         if seen.last_update < (self.not_before or 0):
             return None
         if self.divergence is not None and self._is_worse(seen.last, self.divergence):
             limit = f"worse than divergence={self.divergence}"
-            return Stop(f"{measured}, {limit}{self._described_best}")
+            return f"{measured}, {limit}{self._described_best}"
         if self.goal is not None and not self._is_worse(seen.last, self.goal):
-            return Stop(f"{measured}: goal={self.goal} is reached")
+            return f"{measured}: goal={self.goal} is reached"
         if self.patience is not None and seen.since_gain >= self.patience:
             number = f"{seen.since_gain} validation{'s' * (seen.since_gain > 1)}"
             relative = " of itself" * (self.min_delta_mode == "relative")
             margin = f" by {self.min_delta}{relative}" if self.min_delta else ""
             missed = f"{self.split} {self.metric} has not improved{margin} for {number}"
-            return Stop(missed + self._described_best)
+            return missed + self._described_best
         return None
 
     def state_dict(self) -> dict[str, Any]:
@@ -201,11 +194,10 @@ class StoppingRules:
         self._averages = averages or {}
 
     @property
-    def decision(self) -> Stop | None:
-        """The decision to stop, with the reasons of all rules that stop; None to continue."""
-        stops = [rule.decision for rule in self.rules.values()]
-        reasons = [stop.reason for stop in stops if stop]
-        return Stop("; ".join(reasons)) if reasons else None
+    def decision(self) -> str | None:
+        """The reasons of all rules that stop the run; None to continue."""
+        decisions = (rule.decision for rule in self.rules.values())
+        return "; ".join(filter(None, decisions)) or None
 
     @property
     def restored_epoch(self) -> int | None:
@@ -236,9 +228,8 @@ class StoppingRules:
             rule.observe(latest, epoch, updates)
             if rule.restores_best and rule.observed.is_best:
                 self._keep(self._measured_weights())
-        if self.decision:
-            where = f"in epoch {epoch}, after update {updates}"
-            log.info("stopped early %s: %s", where, self.decision.reason)
+        if reason := self.decision:
+            log.info("stopped early in epoch %d, after update %d: %s", epoch, updates, reason)
 
     def _measured_weights(self) -> dict[str, Tensor]:
         """The weights that the restoring rule's split was measured with."""

@@ -67,9 +67,8 @@ def resume(
         else:
             learner.resume((path, stored))
     learner.position.seed = config.seed
-    stop = learner.early_stopping.decision
-    if stop:
-        log.warning("the run stopped early: %s; change early_stopping to train on", stop.reason)
+    if reason := learner.early_stopping.decision:
+        log.warning("the run stopped early: %s; change early_stopping to train on", reason)
 
 
 def _check_later(changes: Changes, seen: int) -> None:

@@ -66,7 +66,7 @@ def _failures(folders: Sequence[Path]) -> str:
 def show(options: Options) -> None:
     """Prints one run in full."""
     run = RunReader(_run_folder(options.run))
-    if not answers.give(run_details.plain(run)):
+    if not answers.give({**run_list.plain(run), **run.records}):
         print(run_details.as_text_of(run))
 
 

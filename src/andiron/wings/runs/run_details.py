@@ -30,11 +30,6 @@ def as_text_of(run: RunReader) -> str:
     return "\n\n".join([_status_lines(run), *blocks])
 
 
-def plain(run: RunReader) -> dict[str, Any]:
-    """The run and its records as plain values."""
-    return {**run_list.plain(run), **run.records}
-
-
 def differences_of(one: RunReader, other: RunReader) -> dict[str, dict[str, list[Any]]]:
     """The options, provenance and metrics that differ: both values by name, None if missing."""
     ours, theirs = _compared_values(one), _compared_values(other)

@@ -4,7 +4,7 @@ import contextlib
 import io
 import logging
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from andiron import errors
-from andiron.wings.trained.exports.output_agreement import Program
 
 INPUTS, OUTPUTS = "inputs", "outputs"
 LARGEST_ONNX_BYTES = 2**30  # a protobuf file is limited to 2 GiB: larger weights get their own
+Program = Callable[[Any], Tensor]
 Axes = Mapping[int, tuple[str, int | None]]  # name and largest size of each dynamic axis
 
 
