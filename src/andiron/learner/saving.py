@@ -112,7 +112,7 @@ class Saver:
 
         Raises: DataError if there is no best checkpoint, or it cannot be read.
         """
-        if self._tested == "last" or self._checkpointer is None:
+        if self._tested == "last":
             yield
             return
         with self.best() as self._best_epoch:
