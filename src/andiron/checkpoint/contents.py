@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from andiron.plain import private_torch
+from andiron.plain.plain_values import Plain
 
 MODEL, OPTIMIZER, AVERAGE = "model.safetensors", "optimizer.safetensors", "model-{}.safetensors"
 METRICS = "metrics.safetensors"
@@ -39,13 +40,13 @@ class Checkpoint:
 
     model: Tensors
     optimizer: Tensors
-    state: dict[str, Any]
+    state: Plain
     averages: dict[str, Tensors] = field(default_factory=dict)
     metrics: Tensors = field(default_factory=dict)
     folder: Path | None = None
     frozen: frozenset[str] = frozenset()
-    joined: Callable[[dict[str, Any]], dict[str, Any]] | None = None
-    reread: Callable[[dict[str, Any]], "Checkpoint"] | None = None  # with its state
+    joined: Callable[[Plain], Plain] | None = None
+    reread: Callable[[Plain], "Checkpoint"] | None = None  # with its state
 
     def __reduce__(self) -> Any:
         """The tensors for another process, or how it maps their files into its memory."""
@@ -100,7 +101,7 @@ def tensors_by_file(checkpoint: Checkpoint) -> dict[str, Tensors]:
 
 
 def from_files(
-    files: Mapping[str, Tensors], state: dict[str, Any], folder: Path | None = None
+    files: Mapping[str, Tensors], state: Plain, folder: Path | None = None
 ) -> Checkpoint:
     """The checkpoint with these tensors by file; `folder` is where they were read from."""
     averages = {average: files[name] for name in files if (average := average_in(name))}
@@ -127,7 +128,7 @@ class HostCopy:
             event.synchronize()
 
 
-def copied(checkpoint: Checkpoint, state: dict[str, Any]) -> HostCopy:
+def copied(checkpoint: Checkpoint, state: Plain) -> HostCopy:
     """A snapshot of the checkpoint's tensors and the `state`.
 
     From a GPU the copy is only started; later work in the same stream runs after it.

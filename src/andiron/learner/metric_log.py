@@ -15,13 +15,14 @@ from andiron.distributed import World
 from andiron.learner.extras.throughput import Throughput
 from andiron.metrics.history import History
 from andiron.metrics.tally import Tally
+from andiron.plain.plain_values import Named, Plain
 from andiron.progress import Progress
 from andiron.protocols import Loader, Metric, Point, Renderer, Values
 from andiron.render import text
 from andiron.render.interactive import Interactive
 from andiron.writers.fanout import Writers
 
-Measured = tuple[dict[str, Any], dict[str, Tensor]]  # the state of the metrics
+Measured = tuple[Plain, dict[str, Tensor]]  # the state of the metrics
 log = logging.getLogger("andiron.epoch")  # for experiment.log; the terminal has a renderer
 between = logging.getLogger("andiron")
 
@@ -39,7 +40,7 @@ class Answers(Protocol):
     def gather(self, world: World) -> None:
         """Adds up the counts of all processes."""
 
-    def worst(self, class_names: Sequence[str] | None) -> list[dict[str, Any]]:
+    def worst(self, class_names: Sequence[str] | None) -> list[Plain]:
         """The classes with errors, as the summary has them."""
 
 
@@ -157,7 +158,7 @@ class MetricLog:
         if self._trace is not None:
             self._trace.stop()
 
-    def show(self, summary: dict[str, Any]) -> None:
+    def show(self, summary: Plain) -> None:
         """Shows the summary of the run."""
         if self.renderer:
             self.renderer.show(summary)
@@ -174,7 +175,7 @@ class MetricLog:
             "writers": self.writers.positions(),
         }, tensors
 
-    def load_state_dict(self, plain: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    def load_state_dict(self, plain: Named, tensors: Mapping[str, Tensor]) -> None:
         """Continues from a saved state; the writers keep their positions.
 
         Raises: ValueError if other metrics were measured.

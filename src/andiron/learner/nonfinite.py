@@ -4,7 +4,7 @@ import copy
 import logging
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +22,7 @@ from andiron.learner.precision import Precision
 from andiron.optim import model_weights
 from andiron.optim.grouped import GroupedOptimizer
 from andiron.plain import private_torch, wings
+from andiron.plain.plain_values import Named, Plain
 from andiron.protocols import Values
 
 Policy = Literal["stop", "skip", "ignore"]
@@ -101,11 +102,11 @@ class Nonfinite:
         scale = {"loss_scale": self.precision.scale} if self.precision.has_loss_scale else {}
         return scale | ({"skipped_updates": float(self.skipped)} if self.skipped else {})
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> Plain:
         """The number of skipped updates, and the loss scale."""
         return {"skipped": self.skipped, "precision": self.precision.state_dict()}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Named) -> None:
         """Continues from a saved state."""
         self.skipped = state["skipped"]
         self.precision.load_state_dict(state["precision"])

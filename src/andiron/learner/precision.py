@@ -1,14 +1,15 @@
 """The arithmetic of the forward pass: full or mixed precision, and fp16's loss scale."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 
 from andiron import gradients
 from andiron.gradients import During
 from andiron.plain.memory import keep_freed_memory
+from andiron.plain.plain_values import Named, Plain
 
 Name = Literal["fp32", "tf32", "bf16", "fp16"]
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -67,10 +68,10 @@ class Precision:
         if self._updates_since == UPDATES_TO_GROW:
             self.scale, self._updates_since = self.scale * 2, 0
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> Plain:
         """The scale and the updates since it changed."""
         return {"scale": self.scale, "updates_since": self._updates_since}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Named) -> None:
         """Continues from a saved scale."""
         self.scale, self._updates_since = state["scale"], state["updates_since"]

@@ -22,6 +22,7 @@ from andiron.optim.foreign import slot_checks
 from andiron.optim.grouped import GroupedOptimizer
 from andiron.optim.own.averaging import WeightAverage
 from andiron.plain.cadence import Ticker
+from andiron.plain.plain_values import Named, Plain
 from andiron.protocols import Loader
 from andiron.schedules.single_curve import Schedule, stateful
 from andiron.serialization import layouts, matching, state_trees
@@ -66,7 +67,7 @@ class LearnerState:
         model = self.evaluation_weights()
         averages = {name: average.state_dict() for name, average in self.averages.items()}
         sets = {name: ticker.state_dict() for name, ticker in self.validations.items()}
-        state: dict[str, Any] = {
+        state: Plain = {
             "format": state_format.FORMAT,
             **self.position.state_dict(),
             "owners": self.optimizer.owners(),
@@ -92,7 +93,7 @@ class LearnerState:
 
     def user_states(
         self, positions: Mapping[str, object] | None = None
-    ) -> tuple[dict[str, dict[str, Any]], dict[str, Tensor]]:
+    ) -> tuple[dict[str, Plain], dict[str, Tensor]]:
         """The states of schedules, writers and observers as plain values, and the tensors in them.
 
         Raises: ConfigError for a state that no checkpoint can hold.
@@ -190,7 +191,7 @@ class LearnerState:
         for whole in (self.schedule, *self.optimizer.schedules):
             yield from stateful(whole)
 
-    def _check(self, saved: Checkpoint, state: Mapping[str, Any]) -> None:
+    def _check(self, saved: Checkpoint, state: Named) -> None:
         """Refuses the state of another learner before anything is changed."""
         self.check_model(saved)
         missing = ", ".join(name for name in self.averages if name not in saved.averages)

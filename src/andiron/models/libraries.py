@@ -15,6 +15,7 @@ from torch import nn
 from andiron import errors
 from andiron.disk import files, tokenizer_files
 from andiron.models import shapes, zoo
+from andiron.plain.plain_values import Named, Plain
 from andiron.recording import keep_arguments
 
 # of a config.json: the dtype of the weights beside it, and code of its own
@@ -59,7 +60,7 @@ def timm(
     return network
 
 
-def _of_timm(name: str, settings: Mapping[str, Any] | None = None, **_: object) -> dict[str, Any]:
+def _of_timm(name: str, settings: Named | None = None, **_: object) -> Plain:
     import timm as library
     from timm.data import resolve_data_config
 
@@ -77,12 +78,12 @@ def _of_timm(name: str, settings: Mapping[str, Any] | None = None, **_: object) 
 vars(timm)["preprocessing"] = _of_timm
 
 
-def _resized(size: int, crop: float, interpolation: str, squash: bool) -> dict[str, Any]:
+def _resized(size: int, crop: float, interpolation: str, squash: bool) -> Plain:
     resizing = {"crop": crop, "interpolation": interpolation, "squash": squash}
     return {"size": size, "resizing": resizing}
 
 
-def _not_taken(name: str, why: str) -> dict[str, Any]:
+def _not_taken(name: str, why: str) -> Plain:
     line = "%s: its size and resizing (%s) are not known here; give data.size and data.resizing"
     log.warning(line, name, why)
     return {}
@@ -130,8 +131,8 @@ def hf(
     return network
 
 
-def _of_hf(name: str, config: Mapping[str, object] | None = None, **_: object) -> dict[str, Any]:
-    own: dict[str, Any] = {}
+def _of_hf(name: str, config: Mapping[str, object] | None = None, **_: object) -> Plain:
+    own: Plain = {}
     if not Path(name).is_absolute():
         return own
     if names := tokenizer_files.checksums_in(name):
@@ -151,8 +152,8 @@ vars(hf)["preprocessing"] = _of_hf
 
 
 def _as_its_processor(
-    name: str, pixels: Mapping[str, Any], config: Mapping[str, Any]
-) -> dict[str, Any]:
+    name: str, pixels: Named, config: Named
+) -> Plain:
     """Size and resizing, as the image processors of transformers read their file."""
     given, crop = pixels["size"], _side(pixels.get("crop_size"))
     before, part = _side(given), pixels.get("crop_pct") or 1
@@ -178,7 +179,7 @@ def _logits(network: nn.Module, inputs: object, named: Mapping[str, object], out
     return output if named else getattr(output, "logits", output)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> Plain:
     """The content of a JSON file; {} without one."""
     try:
         return dict(files.read_json(path)) if path.exists() else {}

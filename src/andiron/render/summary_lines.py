@@ -1,8 +1,8 @@
 """The content of a run's summary, which the terminal and a notebook lay out."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from andiron.plain.plain_values import Named, Plain
 from andiron.plain.readable import duration, number
 
 METRICS = "split", "metric", "best", "epoch of best", "last"
@@ -19,7 +19,7 @@ class SummaryLines(NamedTuple):
     place: str  # how long the run trained, and its folder, if any
 
 
-def content(summary: Mapping[str, Any]) -> SummaryLines:
+def content(summary: Named) -> SummaryLines:
     """The title, metrics, worst classes and further lines."""
     size = f"{summary['num_parameters']:,} parameters, {summary['updates']:,} updates"
     weights = "; ".join(
@@ -39,7 +39,7 @@ def content(summary: Mapping[str, Any]) -> SummaryLines:
     )
 
 
-def _metric_rows(rows: list[dict[str, Any]]) -> list[list[str]]:
+def _metric_rows(rows: list[Plain]) -> list[list[str]]:
     """Without parts such as recall/cat, unless their metric has nothing but parts.
 
     A metric without a best value has a dash.
@@ -53,12 +53,12 @@ def _metric_rows(rows: list[dict[str, Any]]) -> list[list[str]]:
     ]  # fmt: skip
 
 
-def _best(row: Mapping[str, Any]) -> list[str]:
+def _best(row: Named) -> list[str]:
     """The best value and its epoch."""
     is_known = row["best"] == row["best"]  # NaN is not equal to itself
     return [number(row["best"]), str(row["epoch_of_best"])] if is_known else ["-", "-"]
 
 
-def _class_row(scores: Mapping[str, Any]) -> list[str]:
+def _class_row(scores: Named) -> list[str]:
     taken = ", ".join(f"{name} ({count})" for name, count in scores["taken_for"].items())
     return [scores["class"], f"{scores['samples']:,}", number(scores["recall"]), taken]

@@ -8,6 +8,7 @@ from rich.console import Console, Group
 from rich.table import Column, Table
 from rich.text import Text
 
+from andiron.plain.plain_values import Plain
 from andiron.plain.readable import printable
 from andiron.render import summary_lines
 from andiron.render.summary_lines import METRICS
@@ -21,7 +22,7 @@ IMPLEMENTATION, OFF = ("fused", "foreach", "decoupled_weight_decay"), (None, Fal
 right = partial(Column, justify="right", no_wrap=True)
 
 
-def show(summary: dict[str, Any], console: Console) -> None:
+def show(summary: Plain, console: Console) -> None:
     """Prints the summary's content, the parameter groups and the run folder."""
     written = summary_lines.content(summary)
     numbers = map(right, METRICS[2:])
@@ -50,7 +51,7 @@ def rows(lines: list[list[str]], *headers: Column | str, title: str) -> Table:
     return shown
 
 
-def groups(param_groups: dict[str, Any], title: str | None = None, *, lr: str) -> Table:
+def groups(param_groups: Plain, title: str | None = None, *, lr: str) -> Table:
     """A row for each parameter group: optimizer, options, learning rate as `lr`, parameters."""
     headers = "group", "optimizer", right(lr), right("parameters"), "shapes and names"
     rows = Table(*headers, title=title)
@@ -75,7 +76,7 @@ def _plain(content: str, **options: Any) -> Text:
     return Text(printable(content), **options)
 
 
-def _optimizer_text(group: dict[str, Any]) -> str:
+def _optimizer_text(group: Plain) -> str:
     """The class, and a line for each option that is on and changes the result."""
     if group["optimizer"] is None:
         return "none"

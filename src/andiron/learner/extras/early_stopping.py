@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from torch import Tensor, nn
 
@@ -20,6 +20,7 @@ from andiron import errors
 from andiron.optim import model_weights
 from andiron.optim.own.averaging import WeightAverage
 from andiron.plain import improvement
+from andiron.plain.plain_values import Named, Plain
 from andiron.protocols import Values
 from andiron.ranges import Count, Direction, NonNegative, Number, Span
 
@@ -124,13 +125,13 @@ class EarlyStopping:
             return missed + self._described_best
         return None
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> Plain:
         """The observations as plain JSON values; a non-finite last value as text."""
         last = self.observed.last
         is_plain = last is None or math.isfinite(last)
         return {"of": self.observes, **vars(self.observed), "last": last if is_plain else str(last)}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Named) -> None:
         """Continues from a saved state."""
         seen = {name: state[name] for name in vars(self.observed)}
         last = None if seen["last"] is None else float(seen["last"])
@@ -243,7 +244,7 @@ class StoppingRules:
         """A context in which the model has its best weights, if a rule restores them."""
         return model_weights.swapped_in(self.best, self._model)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> Plain:
         """The observations of every rule, as plain values."""
         return {name: rule.state_dict() for name, rule in self.rules.items()}
 
@@ -252,7 +253,7 @@ class StoppingRules:
         return {BEST: dict(self.best)} if self.best else {}
 
     def load_state_dict(
-        self, state: Mapping[str, Any], weights: Mapping[str, Mapping[str, Tensor]]
+        self, state: Named, weights: Mapping[str, Mapping[str, Tensor]]
     ) -> None:
         """Continues from a saved state; a new rule, or one of another metric, starts fresh."""
         self.best = {}

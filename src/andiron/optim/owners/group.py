@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
 
 from torch import nn
 
 from andiron.gradients import Gradients
 from andiron.optim.optimizer import Closure, Optimizer
 from andiron.optim.transformations import Chain
+from andiron.plain.plain_values import Named, Plain
 from andiron.schedules.single_curve import Schedule
 
 
@@ -32,10 +32,10 @@ class Group:
     every: int = 1
     frozen_updates: int = 0
     trains_statistics: bool = False  # running statistics, while the group is frozen
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Named = field(default_factory=dict)
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> Plain:
         """The options of the group in its optimizer; {} if it is frozen."""
         return self.optimizer.held.options(self.number) if self.optimizer else {}
 

@@ -2,18 +2,18 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 
 from andiron.optim.owners.group import Group
 from andiron.plain import readable
+from andiron.plain.plain_values import Plain
 from andiron.schedules.single_curve import Schedule
 
 
 def param_groups(
     groups: Mapping[str, Group], rates: Mapping[str, float | None], schedule: Schedule
-) -> dict[str, Any]:
+) -> Plain:
     """The content of `param_groups.json`: by group its optimizer, options, rates and parameters.
 
     `lr` is the learning rate of one update, from `rates` (None for a frozen group): `lr_scale`
@@ -49,7 +49,7 @@ def _described(schedule: Schedule) -> str:
     return repr(schedule) if dataclasses.is_dataclass(schedule) else name
 
 
-def _plain(options: Mapping[str, object]) -> dict[str, Any]:
+def _plain(options: Mapping[str, object]) -> Plain:
     """The options with dtypes by name: Kron has some."""
     return {
         name: str(value) if isinstance(value, torch.dtype) else value

@@ -7,14 +7,14 @@ ledger are untrusted: lines that no sweep would write are skipped.
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from andiron import errors
 from andiron.disk import files
 from andiron.disk.append_only import AppendOnlyFile
+from andiron.plain.plain_values import Named, Plain
 from andiron.plain.plain_values import is_finite
 from andiron.plain.states import State
 from andiron.run_folder import LEDGER, RunFolder
@@ -56,7 +56,7 @@ class Job:
         """Whether it waits at a rung, or was dropped there."""
         return self.status == State.PAUSED or (self.status == State.PRUNED and bool(self.rungs))
 
-    def plain(self, sweep: Path | str) -> dict[str, Any]:
+    def plain(self, sweep: Path | str) -> Plain:
         """The job as plain values; its run is below the folder `sweep`."""
         names = "number", "overrides", "status", "objective", "seconds", "reason"
         run = f"{sweep}/{self.folder}" if self.folder else None
@@ -69,7 +69,7 @@ class Sweep:
 
     folder: Path
     jobs: dict[str, Job] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: Plain = field(default_factory=dict)
 
     @property
     def objective(self) -> str | None:
@@ -242,7 +242,7 @@ def _has_results(folder: RunFolder) -> bool:
     return bool(weights) and are_whole and status.read(folder).get("status") == State.DONE
 
 
-def _apply_event(sweep: Sweep, event: dict[str, Any]) -> None:
+def _apply_event(sweep: Sweep, event: Plain) -> None:
     """Applies one event: the sweep began, or a job was planned, started or ended."""
     name = event.get("event")
     if name == "sweep":
@@ -257,7 +257,7 @@ def _apply_event(sweep: Sweep, event: dict[str, Any]) -> None:
         sweep.jobs[job.identity] = job_after(job, event)
 
 
-def job_after(job: Job, event: Mapping[str, Any]) -> Job:
+def job_after(job: Job, event: Named) -> Job:
     """The job after a `started` or `ended` event."""
     texts = {name: event.get(name) for name in ("folder", "run", "threads")}
     present = {name: value for name, value in texts.items() if value is not None}
