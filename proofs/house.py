@@ -30,7 +30,7 @@ PLAN = {
         "andiron.optim":
             "gradient_mean grouped model_weights optimizer transformations weighted_sums",
         "andiron.plain": "cadence fast_paths improvement",
-        "andiron.schedules": "single_curve",
+        "andiron.schedules": "schedule",
         "andiron.writers": "fanout",
     },
     "shell": {
@@ -80,7 +80,7 @@ PLAN = {
         "andiron.optim": "__init__ torch_schedule",
         "andiron.optim.foreign": "torch_optimizer",
         "andiron.render": WHOLE,
-        "andiron.schedules": "__init__",
+        "andiron.schedules": "__init__ single_curve",
         "andiron.schedules.phased": WHOLE,
         "andiron.serialization": WHOLE,
         "andiron.tasks": "__init__ classifier forward language regressor",

@@ -48,7 +48,7 @@ TO_KINDS = {  # what a module may import of other kinds; a leaf beside these its
     "shell": {"ground", "kernel", "frame", "shell"},
 }
 NOUNS = {  # and modules at the top
-    "andiron.data.dataset", "andiron.data.structures", "andiron.schedules.single_curve",
+    "andiron.data.dataset", "andiron.data.structures", "andiron.schedules.schedule",
 }  # fmt: skip
 EXCEPTIONS = {  # to become fewer
     # an optimizer and scheduler of torch's are given as they are

@@ -40,7 +40,7 @@ from andiron.plain.cadence import Cadence, Ticker
 from andiron.protocols import Metric, Renderer, Writer
 from andiron.render.interactive import Interactive
 from andiron.run_folder import RunFolder
-from andiron.schedules.single_curve import Schedule, stateful
+from andiron.schedules.schedule import Schedule, stateful
 from andiron.writers.fanout import Writers
 
 log = logging.getLogger("andiron")

@@ -24,7 +24,7 @@ from andiron.optim.own.averaging import WeightAverage
 from andiron.plain.cadence import Ticker
 from andiron.plain.plain_values import Named, Plain
 from andiron.protocols import Loader
-from andiron.schedules.single_curve import Schedule, stateful
+from andiron.schedules.schedule import Schedule, stateful
 from andiron.serialization import layouts, matching, state_trees
 
 

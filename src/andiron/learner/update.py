@@ -25,7 +25,7 @@ from andiron.optim.own.averaging import WeightAverage
 from andiron.optim.transformations import Chain
 from andiron.plain import private_torch
 from andiron.protocols import Loader, TrainOutput, Values, network_of
-from andiron.schedules.single_curve import Schedule, stateful
+from andiron.schedules.schedule import Schedule, stateful
 
 OUT_OF_BOUNDS = re.compile(r"Target (\d+) is out of bounds")  # of torch's cross entropy
 

@@ -27,7 +27,7 @@ from andiron.optim.optimizer import Closure, Optimizer
 from andiron.optim.own.frozen_modules import FrozenModules
 from andiron.optim.owners.group import Group, part_of, recomputed_part, transformed
 from andiron.optim.owners.ownership import BASE
-from andiron.schedules.single_curve import Schedule, peak_rate
+from andiron.schedules.schedule import Schedule, peak_rate
 
 Model = TypeVar("Model", bound=nn.Module)
 Rates = dict[str, float]  # learning rate by group

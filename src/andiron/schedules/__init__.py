@@ -9,19 +9,10 @@ from andiron.schedules.phased.combinations import (
 )
 from andiron.schedules.phased.multi_phase import CosineRestarts, OneCycle, WarmupStableDecay
 from andiron.schedules.phased.plateau import Plateau
-from andiron.schedules.single_curve import (
-    Constant,
-    Cosine,
-    Exponential,
-    Linear,
-    Noam,
-    Polynomial,
-    Schedule,
-    Step,
-    from_value,
-    peak_rate,
-    stateful,
-)
+from andiron.schedules.schedule import (
+    Constant, Linear, Schedule, from_value, peak_rate, stateful,
+)  # fmt: skip
+from andiron.schedules.single_curve import Cosine, Exponential, Noam, Polynomial, Step
 
 __all__ = [
     "Composed",

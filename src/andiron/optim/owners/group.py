@@ -10,7 +10,7 @@ from andiron.gradients import Gradients
 from andiron.optim.optimizer import Closure, Optimizer
 from andiron.optim.transformations import Chain
 from andiron.plain.plain_values import Named, Plain
-from andiron.schedules.single_curve import Schedule
+from andiron.schedules.schedule import Schedule
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ import torch
 from andiron.optim.owners.group import Group
 from andiron.plain import readable
 from andiron.plain.plain_values import Plain
-from andiron.schedules.single_curve import Schedule
+from andiron.schedules.schedule import Schedule
 
 
 def param_groups(

@@ -23,7 +23,7 @@ from andiron.optim import Group
 from andiron.optim.owners import group_table
 from andiron.protocols import Loader, batch_size_of, network_of
 from andiron.recording import NotRecordedError
-from andiron.schedules.single_curve import Schedule, stateful
+from andiron.schedules.schedule import Schedule, stateful
 from andiron.shell.config import leaves
 from andiron.shell.config.schema import FROM_PYTHON
 from andiron.shell.run.metadata import Record
