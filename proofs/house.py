@@ -22,7 +22,7 @@ PLAN = {
     "kernel": {
         "andiron": "distributed gradients inference interrupter options outputs progress "
         "protocols randomness",
-        "andiron.checkpoint": "checkpointer contents directory policy store strategies",
+        "andiron.checkpoint": "checkpointer contents directory store strategies",
         "andiron.data": "batchers dataset gathering loader prefetch",
         "andiron.learner": "agenda construction evaluation learner loop metric_log nonfinite "
         "position precision run_host saving state update",
@@ -46,6 +46,7 @@ PLAN = {
         "andiron_lab": WHOLE,
     },
     "frame": {
+        "andiron.checkpoint": "policy",
         "andiron.checkpoint.on_disk": WHOLE,
         "andiron.data.loading": WHOLE,
         "andiron.data.splitting": WHOLE,

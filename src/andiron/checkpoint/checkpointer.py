@@ -22,11 +22,10 @@ from andiron.checkpoint import contents, directory
 from andiron.plain.background import Background
 from andiron.checkpoint.contents import Checkpoint, HostCopy, copied
 from andiron.checkpoint.on_disk import checkpoint_files, manifest
-from andiron.checkpoint.policy import EVERY_EPOCH
 from andiron.checkpoint.store import Store
 from andiron.checkpoint.strategies import Saved, Strategy, names_kept
 from andiron.disk import files
-from andiron.plain.cadence import Cadence
+from andiron.plain.cadence import EVERY_EPOCH, Cadence
 from andiron.protocols import Values
 
 # The most that a kill can cost; writing after every 20 ms epoch of a toy would double its time.

@@ -12,10 +12,8 @@ from typing import Literal
 
 from andiron.checkpoint.store import LocalStore, Store
 from andiron.checkpoint.strategies import AnyOf, KeepBest, KeepEvery, KeepLast, Strategy
-from andiron.plain.cadence import Cadence
+from andiron.plain.cadence import EVERY_EPOCH, Cadence
 from andiron.ranges import Count, Direction, Every, NonNegative
-
-EVERY_EPOCH = Cadence(epochs=1)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from andiron.optim import GroupedOptimizer, Optimizer
 from andiron.optim.own.averaging import Rule
 from andiron.optim.transformations import Transformation
 from andiron.options import Clip, LearnerOptions
-from andiron.plain.cadence import Cadence
+from andiron.plain.cadence import EVERY_EPOCH, Cadence
 from andiron.protocols import Metric, Renderer, Writer
 from andiron.ranges import Count, Duration, Every, Positive, Seed, Traced
 from andiron.run_folder import folder_at
@@ -130,7 +130,7 @@ class LearnerBuilder:
         The default strategy keeps the last two and the best. `run` is the identity recorded in the
         checkpoints, by default that in the run's manifest; resuming ignores other checkpoints.
         """
-        folder, every = self._chosen.folder, cadence or Cadence(epochs=1)
+        folder, every = self._chosen.folder, cadence or EVERY_EPOCH
 
         def checkpointer(world: World) -> Checkpointer:
             kind = FileCheckpointer if world.rank == 0 else SilentCheckpointer

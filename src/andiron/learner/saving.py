@@ -16,7 +16,7 @@ from andiron.distributed import World
 from andiron.learner.metric_log import Measured
 from andiron.learner.state import LearnerState
 from andiron.optim import model_weights
-from andiron.plain.cadence import Cadence, Ticker
+from andiron.plain.cadence import EVERY_EPOCH, Ticker
 from andiron.serialization import state_trees
 
 # why a state is saved: in the log, beside the name of the checkpoint
@@ -37,7 +37,7 @@ class Saver:
         self._tested = tested
         self._best_epoch: int | None = None
         self._checkpointer = checkpointer
-        cadence = checkpointer.cadence if checkpointer else Cadence(epochs=1)
+        cadence = checkpointer.cadence if checkpointer else EVERY_EPOCH
         self.ticker = Ticker(cadence, world.clock)
         self._saved: tuple[Any, ...] | None = None
         self._resumed: Checkpoint | None = None  # until the writers are cut back to it

@@ -83,6 +83,9 @@ class Cadence:
         return replace(self, updates=min(updates, self.updates or updates), epochs=None)
 
 
+EVERY_EPOCH = Cadence(epochs=1)
+
+
 class Ticker:
     """A cadence, and the last event; `clock` gives seconds."""
 

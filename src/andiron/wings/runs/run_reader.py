@@ -109,7 +109,10 @@ class RunReader:
         """
         folder = self.folder
         paths = folder.config, folder.provenance, folder.param_groups
-        records = {path.stem: self._checked_object(path) for path in paths}
+        records: dict[str, Plain] = {
+            path.stem: run_record.read_json(folder, path) if os.path.lexists(path) else {}
+            for path in paths
+        }
         if os.path.lexists(folder.summary):
             run_record.check(folder, folder.summary)
         if self.problems:
@@ -168,11 +171,6 @@ class RunReader:
 
     def _option(self, name: str) -> Any:
         return self.options.get(f"checkpoint.{name}")
-
-    def _checked_object(self, path: Path) -> Plain:
-        if not os.path.lexists(path):
-            return {}
-        return run_record.read_json(self.folder, path)
 
     @cached_property
     def _status(self) -> Plain:
