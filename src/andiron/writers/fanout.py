@@ -59,10 +59,6 @@ class Writers:
         if self._make is not None:
             self._writers, self._make = dict(self._make()), None
 
-    def add(self, name: str, writer: Writer) -> None:
-        """Adds a writer, which gets the points from now on."""
-        self._writers[name] = writer
-
     def write(self, point: Point) -> None:
         """Passes the point to every writer."""
         for name, writer in self._writers.items():
@@ -175,14 +171,9 @@ class AcceptedNames(dict[str, str]):
         self._place, self._refused, self._most = place, re.compile(refused), most
 
     def __missing__(self, text: str) -> str:
-        self[text] = name = self._made(text)
-        if name != text:
-            log.info("%s: %r is named %r", self._place, text, name)
-        return name
-
-    def _made(self, text: str) -> str:
-        like = self._refused.sub("_", text)
-        if like == text and len(text) <= self._most:
-            return text
-        mark = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:MARK]
-        return f"{like[: self._most - MARK - 1]}-{mark}"
+        self[text], like = text, self._refused.sub("_", text)
+        if like != text or len(text) > self._most:
+            mark = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:MARK]
+            self[text] = f"{like[: self._most - MARK - 1]}-{mark}"
+            log.info("%s: %r is named %r", self._place, text, self[text])
+        return self[text]
