@@ -67,6 +67,16 @@ def test_clipping_by_the_global_norm_gives_torchs_bits(max_norm):
     assert gradients.global_norm(result) < max_norm * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("clip", [gradients.clip_by_global_norm, gradients.clip_by_norm])
+def test_clipping_keeps_float16_whose_norm_float16_cannot_hold(clip):
+    values = {"half": torch.full((400,), 6e4, dtype=torch.float16), "single": torch.ones(2)}
+    clipped = clip(Gradients(values, network()), 1.0)
+    assert clipped["half"].dtype == torch.float16
+    assert torch.equal(clipped["half"], torch.full((400,), 0.05, dtype=torch.float16))
+    norm = gradients.global_norm(values)
+    assert norm.dtype == torch.float32 and torch.isclose(norm, torch.tensor(1.2e6), rtol=1e-3)
+
+
 def test_clipping_by_value_gives_torchs_bits():
     model = network()
     loss_of(model).backward()
