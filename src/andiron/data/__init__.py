@@ -15,11 +15,10 @@ if TYPE_CHECKING:  # imported once asked for, by `__getattr__`
     from andiron.data.augment.mixing import Mixup
     from andiron.data.augment.on_fields import OnFields
     from andiron.data.augment.torchvision_transforms import Torchvision
-    from andiron.data.composed.collating import padded
     from andiron.data.composed.composed_datasets import Concatenated, Mapped, Partial
     from andiron.data.composed.derived_splits import balanced, kfold, partial
     from andiron.data.composed.torch_dataset import torch_dataset
-    from andiron.data.composed.torch_samples import from_torch
+    from andiron.data.composed.torch_samples import from_torch, padded
     from andiron.data.on_disk.csv_file import csv
     from andiron.data.on_disk.image_folder import image_folder
     from andiron.data.on_disk.safetensors_arrays import safetensors
@@ -36,11 +35,10 @@ LEAVES = {  # the names of each module
     "augment.mixing": "Mixup",
     "augment.on_fields": "OnFields",
     "augment.torchvision_transforms": "Torchvision",
-    "composed.collating": "padded",
     "composed.composed_datasets": "Concatenated Mapped Partial",
     "composed.derived_splits": "balanced kfold partial",
     "composed.torch_dataset": "torch_dataset",
-    "composed.torch_samples": "from_torch",
+    "composed.torch_samples": "from_torch padded",
     "on_disk.csv_file": "csv",
     "on_disk.image_folder": "image_folder",
     "on_disk.safetensors_arrays": "safetensors",

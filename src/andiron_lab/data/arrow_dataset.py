@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from andiron import errors, randomness
-from andiron.data.composed.collating import padded
+from andiron.data.composed.torch_samples import padded
 from andiron.data.dataset import Indices, RawBatch
 from andiron.data.on_disk import image_decoding
 from andiron.data.on_disk.stored import PORTABLE

@@ -22,8 +22,7 @@ import torch
 from andiron import errors, randomness
 from andiron.data import structures
 from andiron.data.augment.sample_random import Draws
-from andiron.data.composed.collating import Collate
-from andiron.data.composed.torch_samples import collated_batch, without_worker
+from andiron.data.composed.torch_samples import Collate, collated_batch, without_worker
 from andiron.data.dataset import Indices
 
 Stream = Iterator[Any]

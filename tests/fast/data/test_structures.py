@@ -12,8 +12,7 @@ from torch.utils.data import default_collate
 from andiron import errors
 from andiron.data import Batch, RawBatch, structures
 from andiron.data.batchers import ArrayBatcher
-from andiron.data.composed.collating import collated
-from andiron.data.composed.torch_samples import from_torch
+from andiron.data.composed.torch_samples import collated, from_torch
 from refusals import message_of
 
 CPU = torch.device("cpu")

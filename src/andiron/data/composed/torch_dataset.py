@@ -14,9 +14,8 @@ from andiron.data import structures
 from andiron.data.augment.sample_random import Draws
 from andiron.data.batchers import ArrayBatcher
 from andiron.data.composed import divided_samples, sample_classes
-from andiron.data.composed.collating import CollateOption, collate_of
 from andiron.data.composed.composed_datasets import chosen
-from andiron.data.composed.torch_samples import from_torch
+from andiron.data.composed.torch_samples import CollateOption, collate_of, from_torch
 from andiron.data.dataset import Dataset, RawBatch, is_stream
 from andiron.data.splitting import fingerprint as fingerprints, splits
 from andiron.data.splitting.divided_rows import Division, Option, Parts, columns_of
