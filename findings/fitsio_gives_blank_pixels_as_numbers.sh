@@ -3,7 +3,7 @@
 # BZERO; astropy 8.0.2 makes them NaN, which needs float32 or float64. A survey cut out at the edge of the plate, or a masked star, is then a plateau of
 # -32768 (or of -8 in Jy, or what the scale makes of it) in training, behind one reader, and NaN behind the other.
 # Images of unsigned integers (BZERO 32768) have the number in both: astropy looks for BLANK in signed ones alone (its open pull request 16636).
-# fitsio's pages do not name BLANK. Compare with the header before training. Seen, -32768, -1, 1 with BLANK -32768: astropy NaN, -1, 1; fitsio -32768, -1, 1;
+# Look for BLANK in the header before training. Seen, -32768, -1, 1 with BLANK -32768: astropy NaN, -1, 1; fitsio -32768, -1, 1;
 # BSCALE 0.5: NaN, -0.5, 0.5 and -16384, -0.5, 0.5; BZERO 32768: 0, 32767, 32769 in both.
 set -eu
 folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; cd "$folder"

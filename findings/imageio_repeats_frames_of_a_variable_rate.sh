@@ -3,8 +3,7 @@
 # the stream's nominal rate, frames repeated to fill the gaps; plugin="pyav" of the same imageio, PyAV 18.1.0 and OpenCV 5.0.0.93 give each stored frame
 # once. Annotations by frame number that were made with one of them belong to other pictures in another, from the first gap on, and
 # a sample of frames weighs still ones more. ffmpeg is run without -fps_mode, whose default for raw output is a constant rate.
-# Nothing warns; the count of frames that imageio reports is the duration times the rate, so it agrees. Give
-# output_params=["-fps_mode", "passthrough"], or plugin="pyav". Seen, 6 frames at 0, 1, 2, 10, 11 and 30 / 25 s: default 31 frames, number 5 is
+# Nothing warns. Give output_params=["-fps_mode", "passthrough"], or plugin="pyav". Seen, 6 frames at 0, 1, 2, 10, 11 and 30 / 25 s: default 31 frames, number 5 is
 # the third one; pyav and OpenCV 6 frames, number 5 is the sixth.
 set -eu
 folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; cd "$folder"

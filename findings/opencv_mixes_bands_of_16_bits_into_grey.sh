@@ -2,8 +2,8 @@
 # OpenCV 5.0.0.93: imread with IMREAD_UNCHANGED gives a 16-bit TIFF of three or four bands that are no colours (photometric "minisblack", as GDAL and
 # rasterio 1.4.4 write the scenes of satellites) as one channel: 0.30 of the first band, 0.59 of the second and 0.11 of the third; the fourth is
 # lost. The same bands in 32 bits come out as they are, in 8 bits as colours, and tifffile 2026.3.3 gives what is stored. The mixture has
-# the size and range of a band, so a network with one input channel trains on it. OpenCV's type of the picture goes by the photometric tag, its
-# conversion by the number of samples. IMREAD_UNCHANGED is documented to load the picture as it is. No report was seen.
+# the size and range of a band, so a network with one input channel trains on it.
+# IMREAD_UNCHANGED is documented to give the picture as it is. No report was seen.
 # Seen, bands 1000, 2000, 3000, 4000: uint16 one channel of 1815, float32 1000, 2000, 3000, 4000; three bands of uint16: 1815 too.
 set -eu
 folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; cd "$folder"

@@ -4,8 +4,8 @@
 # without being asked: red, green, blue and near infrared of an aerial photograph or a drone. So bright plants keep their colours, water and
 # roads turn black, and a network trained behind one reader is used behind another. OpenCV hands 8-bit TIFF to libtiff's reader for
 # display, which multiplies. The same four channels as PNG, or in 16 bits with that mark, are not multiplied. No report was seen.
-# Write with photometric="minisblack" or read by tifffile. Seen, 200, 100, 50 with fourth bands 255, 128, 0: OpenCV 200, 100, 50 / 100, 50, 25 /
-# 0, 0, 0; Pillow and tifffile 200, 100, 50 three times; PNG, and 16 bits, by OpenCV as stored.
+# Write with alpha="unspecified", or read by tifffile. Seen, 200, 100, 50 with fourth bands 255, 128, 0: OpenCV 200, 100, 50 / 100, 50, 25 /
+# 0, 0, 0; Pillow and tifffile 200, 100, 50 three times; PNG, 16 bits and the unmarked file by OpenCV as stored.
 set -eu
 folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; cd "$folder"
 if [ -z "${FINDINGS_PY:-}" ]; then
@@ -33,7 +33,7 @@ def by_opencv(path):
 
 
 marked = write("bands.tif", BANDS)
-write("grey.tif", BANDS, photometric="minisblack", alpha="unspecified")
+write("unmarked.tif", BANDS, alpha="unspecified")
 write("wide.tif", BANDS.astype("uint16"), photometric="rgb", alpha="yes")
 cv2.imwrite("bands.png", BANDS.transpose(1, 2, 0)[..., [2, 1, 0, 3]])
 colours = {
@@ -42,6 +42,7 @@ colours = {
     "tifffile": tifffile.imread("bands.tif").reshape(1, 3, 4)[0, :, :3].tolist(),
     "OpenCV, 16 bits": by_opencv("wide.tif"),
     "OpenCV, PNG": by_opencv("bands.png"),
+    "OpenCV, unmarked": by_opencv("unmarked.tif"),
 }
 print(cv2.__version__, rasterio.__version__, marked, colours)
 stored = [[200, 100, 50]] * 3

@@ -2,7 +2,7 @@
 # pandas 3.1.1: read_sas gives 5.397605346934028e-79 for each 0 in a SAS transport file (.xpt, the form of the health surveys of the CDC and of all data
 # that is submitted to the FDA); pyreadstat 1.3.7 gives 0. The conversion from IBM floats sets an exponent for all bit patterns, also for that of zero.
 # So "== 0" is false in every row, value_counts has a strange first row, rows without a habit are not found, a logarithm is -180
-# instead of an error, and categories made of the numbers or of their texts are others than by pyreadstat or in R. Training goes on: a mean
+# instead of an error, and categories made of the numbers or of their texts are others than by pyreadstat. Training goes on: a mean
 # or a scaled column is as before. An integer column is one by astype(int), which makes 0 of it. Reported in 2019 and
 # 2023 (issues 30051, closed, and 50670, open). Seen, 0, 1, 2.5: pandas 5.397605346934028e-79, 1, 2.5; pyreadstat 0, 1, 2.5.
 set -eu
