@@ -1,16 +1,19 @@
-"""The item of any kind of classifier as rows of logits and targets."""
+"""The item of any kind of classifier as rows of logits and targets; averages over its classes."""
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from andiron import errors, outputs
-from andiron.outputs import known_targets
+from andiron.outputs import ClassNames, known_targets, named
+from andiron.protocols import Result
+from andiron.ranges import Average
 
+AVERAGES = get_args(Average)
 # the kinds of answers
 CLASSES, BINARY, LABELS = "one of several classes", "yes or no", "any of several labels"
 
@@ -89,3 +92,31 @@ def kind_of(logits: Tensor, targets: Tensor) -> str:
         f"output {[*logits.shape]} with {dtype} targets {[*targets.shape]}: not a classifier's; "
         "give integer targets [...] with logits [..., classes], or both [batch] or [batch, labels]"
     )
+
+
+def averaged(
+    values: Float[Tensor, " classes"],
+    average: str | None,
+    support: Shaped[Tensor, " classes"],
+    class_names: ClassNames,
+) -> Result:
+    """The mean over the classes with a value, weighted by `support`; or each by name.
+
+    NaN stands for no value. Without any support the weights are equal, as in scikit-learn. None if
+    no class has a value.
+    Raises: ValueError for an unknown average.
+    """
+    average = "none" if average is None else average
+    if average not in AVERAGES:
+        hint = errors.nearest(average, AVERAGES) or "; choose one of these"
+        raise ValueError(f"average={average}: should be {' or '.join(AVERAGES)}{hint}")
+    defined = ~values.isnan()
+    if not defined.any():
+        return None
+    if average == "none":
+        by_name = zip(named(class_names, len(values)), values.tolist(), strict=True)
+        return {name: value for name, value in by_name if not math.isnan(value)}
+    values, weights = values[defined], support[defined].double()
+    if average == "weighted" and weights.sum() > 0:
+        return float((values * weights).sum() / weights.sum())
+    return float(values.mean())

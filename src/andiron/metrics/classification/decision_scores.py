@@ -19,8 +19,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from andiron import errors, outputs
-from andiron.metrics.classification.class_averages import averaged
-from andiron.metrics.classification.classifier_rows import BINARY, CLASSES, LABELS, Rows, rows
+from andiron.metrics.classification.classifier_rows import (
+    BINARY, CLASSES, LABELS, Rows, averaged, rows,
+)  # fmt: skip
 from andiron.protocols import Parts, Result
 from andiron.ranges import Average, Count, Positive, Proportion
 

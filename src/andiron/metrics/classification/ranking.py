@@ -17,8 +17,7 @@ from jaxtyping import Bool, Float
 from pydantic import Field
 from torch import Tensor
 
-from andiron.metrics.classification.class_averages import averaged
-from andiron.metrics.classification.classifier_rows import BINARY, CLASSES, kind_of, rows
+from andiron.metrics.classification.classifier_rows import BINARY, CLASSES, averaged, kind_of, rows
 from andiron.outputs import IGNORED, ClassNames, named
 from andiron.protocols import Decisions, Parts, Result
 from andiron.ranges import Average
