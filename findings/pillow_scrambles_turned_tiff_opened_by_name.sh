@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Pillow 13.0.0 (each version since 11.0.0; 10.4.0 is right): Image.open(path) of an uncompressed TIFF in one strip whose orientation tag says a quarter turn (5 to 8)
+# Pillow 13.0.0 (11.0.0 and 12.0.0 too; 10.4.0 is right): Image.open(path) of an uncompressed TIFF in one strip whose orientation tag says a quarter turn (5 to 8)
 # gives noise, if the picture is grey, 16-bit grey, palette, RGBA or CMYK. Such files are mapped into memory, and since the size of a TIFF is
 # the turned one from the start, the rows of the file are cut at the other side's length; then the picture is turned. A square one is right, so is
 # colour without alpha (not mapped), a compressed file, and the same file by Image.open(open(path, "rb")), which has no name to map: ImageFolder
 # of torchvision 0.29.1 reads it right, imagefolder of datasets 5.2.0 and numpy.asarray(Image.open(path)) do not. Pillow cannot read what it
 # wrote itself. Grey pictures of scanners, and masks (palette, grey) whose pictures in colour are right, become noise. No report was seen.
-# Seen, 1, 2, 3 over 4, 5, 6 with orientation 6: by an open file 4, 1 / 5, 2 / 6, 3, by its path 5, 3, 1 / 6, 4, 2; six kinds of pixels wrong by path, RGB right.
+# Seen, 1, 2, 3 over 4, 5, 6 with orientation 6: by an open file 4, 1 / 5, 2 / 6, 3, by its path 5, 3, 1 / 6, 4, 2; five kinds of pixels wrong by path, RGB right.
 set -eu
 folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; cd "$folder"
 if [ -z "${FINDINGS_PY:-}" ]; then
