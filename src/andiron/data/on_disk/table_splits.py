@@ -54,11 +54,10 @@ def of_columns(
         options["weights"] = table_targets.sample_weights(table, weight)
         log.info("%s: the training loss is weighted by column %r", table.source, weight)
     if kind in (None, "integer_classes"):
-        of_integers = kind is not None
-        kind = table_targets.inferred_kind(table, targets, of_integers=of_integers)
+        kind = table_targets.inferred_kind(table, targets, of_integers=kind is not None)
         has = "numbers to predict" if kind == "regression" else "classes"
-        names = ", ".join(targets)
-        log.info("%s: target %s read as %s (data.kind changes it)", table.source, names, has)
+        what = "%s: target %s read as %s (data.kind changes it)"
+        log.info(what, table.source, ", ".join(targets), has)
     if kind == "regression":
         classes, values = None, table_targets.target_numbers(table, targets)
         options["target_columns"] = targets
@@ -180,8 +179,10 @@ def of_rows(
     facts: dict[str, Any] = {"input_shape": (len(encoding.names),), "columns": [*table.kinds]}
     if class_names is None:
         mean, std = standardisation.fit(targets[parts.train])
-        facts |= {"num_outputs": targets.shape[1], "target_columns": [*target_columns]}
-        facts |= {"target_mean": [*mean], "target_std": [*std]}
+        facts |= {
+            "num_outputs": targets.shape[1], "target_columns": [*target_columns],
+            "target_mean": [*mean], "target_std": [*std],
+        }  # fmt: skip
         offsets = [*map(standardisation.offset, targets.T, mean, std)]
         if any(offsets):
             facts[OFFSET] = [offset or 0.0 for offset in offsets]
