@@ -4,9 +4,10 @@
 # the epoch are lost, others are trained on twice, and the run ends with other weights. The order is drawn from torch's global
 # generator (LengthGroupedSampler gets none of its own in training), which a resumed run sets to another state before the
 # epoch is drawn. In the first epoch, and at the end of an epoch, it repeats; random order does so everywhere.
-# The same with accelerator_config={"dispatch_batches": True}, in any order, where the whole run draws anew and the resumed one does not.
-# A stream (IterableDataset) begins its pass again: the batches skipped are those of the first pass, then of nothing
-# (huggingface/transformers#33544, when it ended the training; the other two have no report that was seen).
+# With accelerator_config={"dispatch_batches": True} (accelerate 1.15.0) the resumed epoch has the order of the first one, also at
+# random: the number of the epoch does not reach the sampler through the one that skips. A stream (IterableDataset) begins
+# its pass again: what is skipped is its first pass (huggingface/transformers#33544, when that ended the training). No report
+# of the other two was seen.
 # Seen, 24 samples, batches of 4, resumed after 6 + 3 batches, lost and repeated in the second epoch: 8 and 8 by length, above 0
 # dispatched, the stream repeats its first 12; 0 and 0 at random, and by length when resumed after 6.
 set -eu
