@@ -3,10 +3,8 @@
 from andiron.learner.builder import LearnerBuilder
 from andiron.learner.extras.early_stopping import EarlyStopping
 from andiron.learner.extras.observers import AfterUpdate, AfterValidation, Step
-from andiron.learner.extras.summary import summarise
 from andiron.learner.learner import Learner
 
 __all__ = [
     "AfterUpdate", "AfterValidation", "EarlyStopping", "Learner", "LearnerBuilder", "Step",
-    "summarise",
 ]  # fmt: skip

@@ -208,24 +208,20 @@ class Learner(AbstractContextManager["Learner"]):
             self.metric_log, self.model, groups, last, saver.tested_epoch, saver.tested_average
         )
 
-    def write_results(self, class_names: Sequence[str] | None = None) -> None:
-        """Writes the summary and all weights to the run's folder; shows the summary.
-
-        Raises: RunFolderError if a file cannot be written.
-        """
-        worst_classes = self.metric_log.answers.worst(class_names)
-        content = {**self.summary(), "worst_classes": worst_classes}
-        self._host.write_results(content, self.metric_log.show, self.exports())
-
     def wait(self) -> None:
         """Waits until everything saved is written, or cannot be."""
         self._saver.wait()
 
     def _finish(self) -> None:
-        """Writes the results of a run that is over."""
+        """Writes the summary and all weights of a run that is over; shows the summary.
+
+        Raises: RunFolderError if a file cannot be written.
+        """
         # every process gathers the weights of a sharded model
         if self.is_over and (self._host.is_recorded or self.world.sharding):
-            self.write_results(self._host.class_names)
+            worst_classes = self.metric_log.answers.worst(self._host.class_names)
+            content = {**self.summary(), "worst_classes": worst_classes}
+            self._host.write_results(content, self.metric_log.show, self.exports())
 
     def state(self) -> Checkpoint:
         """Everything needed to resume from here, as copies."""

@@ -15,8 +15,8 @@ def summarise(
     model: nn.Module,
     param_groups: Mapping[str, object],
     last_rates: Mapping[str, float],
-    tested_epoch: int | None = None,
-    tested_average: str = "",
+    tested_epoch: int | None,
+    tested_average: str,
 ) -> dict[str, Any]:
     """Model, optimizers, length and time of the run; best and last value of every metric.
 

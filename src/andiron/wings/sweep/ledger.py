@@ -60,7 +60,7 @@ class Job:
         """The job as plain values; its run is below the folder `sweep`."""
         names = "number", "overrides", "status", "objective", "seconds", "reason"
         run = f"{sweep}/{self.folder}" if self.folder else None
-        return {"run": run} | {name: getattr(self, name) for name in names}
+        return {"run": run} | {name: vars(self)[name] for name in names}
 
 
 @dataclass
