@@ -18,11 +18,8 @@ from typing import Any
 
 from andiron import errors
 from andiron.plain import wings
-from andiron.serialization.layouts import LAYOUTS
 from andiron.serialization.matching import Differences
-from andiron.serialization.module_file import (
-    layout_of, load_file, load_record, most_numbers, save_file,
-)  # fmt: skip
+from andiron.serialization.module_file import load_file, load_record, most_numbers, save_file
 from andiron.serialization.record import Record, load, save
 from andiron.serialization.safetensors_codec import chunks, load_tensors, save_tensors
 from andiron.serialization.weight_files import (
@@ -31,14 +28,12 @@ from andiron.serialization.weight_files import (
 
 __all__ = [
     "Differences",
-    "LAYOUTS",
     "Record",
     "check_same",
     "chunks",
     "files_of_weights",
     "is_finite",
     "is_of_torch",
-    "layout_of",
     "load",
     "load_file",
     "load_record",
