@@ -47,7 +47,7 @@ def checked(source: str, table: Table, request: Request) -> Columns:
     """
     size = len(table.lines)
     kinds, values, kept_texts, odd = _typed(source, table, request)
-    odd = polars.concat([odd, _repeated_headers(values)])
+    odd = polars.concat([odd, _repeated_headers(kinds, values)])
     _report_kinds(source, kinds, values, request)
     dropped = odd.filter("is_dropped")["row"].unique()
     bad = odd.filter(~odd["row"].is_in(dropped.implode())).sort("row", maintain_order=True)
@@ -85,13 +85,18 @@ def checked(source: str, table: Table, request: Request) -> Columns:
     )
 
 
-def _repeated_headers(values: Mapping[str, polars.Series]) -> polars.DataFrame:
+def _repeated_headers(
+    kinds: Mapping[str, Kind], values: Mapping[str, polars.Series]
+) -> polars.DataFrame:
     """The rows of a table of texts that repeat its header, as below a page break."""
-    same = [column == name for name, column in values.items() if column.dtype == polars.String]
-    is_header = reduce(and_, same) if 1 < len(same) == len(values) else polars.Series([False])
-    no, name = polars.lit(False), polars.lit(next(iter(values)))
+    is_header = polars.Series([False])
+    if len(values) > 1 and {*kinds.values()} == {"text"}:  # else no number stands there
+        is_header = reduce(
+            and_, (column.cast(polars.String) == name for name, column in values.items())
+        )
+    no, first = polars.lit(False), polars.lit(next(iter(values)))
     return polars.DataFrame({"row": is_header.arg_true()}).with_columns(
-        text=name, is_missing=no, is_dropped=no, column=name, kind=polars.lit("text")
+        text=first, is_missing=no, is_dropped=no, column=first, kind=polars.lit("text")
     )
 
 
