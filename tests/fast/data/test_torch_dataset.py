@@ -116,7 +116,7 @@ def test_data_sets_made_of_them_repeat_too(dataset, places):
     assert first[:, 0].tolist() == [*places]
 
 
-def test_classes_are_those_of_the_data_set_behind_a_subset():
+def test_classes_are_read_from_the_data_set_behind_a_subset():
     train, rest = torch.utils.data.random_split(Noisy(60), [40, 20])
     valid, test = torch.utils.data.random_split(rest, [10, 10])
     for part in (train, valid):
