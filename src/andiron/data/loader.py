@@ -122,7 +122,8 @@ class DataLoader:
 
     def batch(self, epoch: int, number: int) -> Any:
         """One batch of an epoch, both counted from 0."""
-        batches = self._one_by_one(epoch, number)
+        requests = self._requests(epoch, number)
+        batches = (self.batcher(self._gather(request), self.device) for request in requests)
         return next(self._sliced(batches, number) if self._world.is_divided else batches)
 
     def undivided(self) -> "DataLoader":
@@ -193,11 +194,8 @@ class DataLoader:
                 yield Batch(*parts)
                 batch += 1
         if batch < len(self):
-            yield from self._one_by_one(epoch, batch)
-
-    def _one_by_one(self, epoch: int, first_batch: int) -> Iterator[Any]:
-        requests = self._requests(epoch, first_batch)
-        return (self.batcher(self._gather(request), self.device) for request in requests)
+            for request in self._requests(epoch, batch):
+                yield self.batcher(self._gather(request), self.device)
 
     def _batches_together(self) -> int:
         """The number of batches to gather at once: above 1 only for components that allow it."""
