@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # importing polars takes 0.2 s
     import polars
 
 Kind = Literal["number", "date", "text"]
+Kinds = Mapping[str, Kind]  # of columns
 Decimal = Literal[".", ","]
 Thousands = Literal[".", ",", " ", "'"]
 Names = Sequence[str]
@@ -33,7 +34,7 @@ Missing = Literal["refuse", "drop", "median", "mean"] | float  # of features
 class Reading:
     """How the values of a table are written, and what they are."""
 
-    kinds: Mapping[str, Kind] = field(default_factory=dict)  # of columns; others are inferred
+    kinds: Kinds = field(default_factory=dict)  # of columns; others are inferred
     date_format: str | None = None  # of strptime; None is ISO 8601
     decimal: Decimal = "."
     thousands: Thousands | None = None  # the separator; " " is any space
@@ -120,7 +121,7 @@ class Columns:
 
     source: str  # the file, in messages
     frame: "polars.DataFrame | Mapping[str, polars.Series]"  # the features, and the targets
-    kinds: Mapping[str, Kind]  # of the features, in order
+    kinds: Kinds  # of the features, in order
     reading: Reading = PLAIN
     kept: Mapping[str, Collection[str]] = field(default_factory=dict)  # further columns
     unit: str = "row"  # or line

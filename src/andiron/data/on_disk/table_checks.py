@@ -12,10 +12,11 @@ import polars
 
 from andiron import errors
 from andiron.data.on_disk import category_names, column_values, train_valid_test
-from andiron.data.on_disk.columns import argument, Columns, Kind, Reading, Request
+from andiron.data.on_disk.columns import argument, Columns, Kind, Kinds, Reading, Request
 from andiron.data.on_disk.table_files import Table
 from andiron.plain import readable
 
+Values = Mapping[str, polars.Series]  # of columns
 MOST_SHOWN = 5  # bad rows
 FEW_TEXTS = 50  # of a column
 MOST_SUMS = 0.1  # of all rows
@@ -85,9 +86,7 @@ def checked(source: str, table: Table, request: Request) -> Columns:
     )
 
 
-def _repeated_headers(
-    kinds: Mapping[str, Kind], values: Mapping[str, polars.Series]
-) -> polars.DataFrame:
+def _repeated_headers(kinds: Kinds, values: Values) -> polars.DataFrame:
     """The rows of a table of texts that repeat its header, as below a page break."""
     is_header = polars.Series([False])
     if len(values) > 1 and {*kinds.values()} == {"text"}:  # else no number stands there
@@ -101,9 +100,8 @@ def _repeated_headers(
 
 
 def _warn_of_sums(
-    source: str, unit: str, lines: np.ndarray, values: Mapping[str, polars.Series],
-    kinds: Mapping[str, Kind],
-) -> None:  # fmt: skip
+    source: str, unit: str, lines: np.ndarray, values: Values, kinds: Kinds
+) -> None:
     """Names rows with texts alone, as sums are, if they are few, or the last row is one."""
     quantities = [name for name in kinds if kinds[name] != "text"]
     names = quantities if len(quantities) > 1 else kinds
@@ -146,9 +144,7 @@ def _typed(source: str, table: Table, request: Request) -> tuple[Any, ...]:
     return kinds, values, kept_texts, polars.concat(problems)
 
 
-def _report_kinds(
-    source: str, kinds: Mapping[str, Kind], values: Mapping[str, polars.Series], request: Request
-) -> None:
+def _report_kinds(source: str, kinds: Kinds, values: Values, request: Request) -> None:
     """Logs the columns that are not numbers, and those that should be read as dates.
 
     Raises: DataError for a date format that no column has.
@@ -170,9 +166,8 @@ def _report_kinds(
 
 
 def _warn_of_columns(
-    source: str, kinds: Mapping[str, Kind], texts: Mapping[str, int],
-    values: Mapping[str, polars.Series], request: Request,
-) -> None:  # fmt: skip
+    source: str, kinds: Kinds, texts: Mapping[str, int], values: Values, request: Request
+) -> None:
     """Names columns that look like dates, and columns in which few rows share a text."""
     for name in kinds.keys() - request.reading.kinds.keys():
         if kinds[name] == "date":

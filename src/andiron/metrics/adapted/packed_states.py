@@ -35,7 +35,10 @@ class State:
         self.owner._update_count = 1  # else an inner metric warns that it was not updated
 
 
-def states_of(owners: Sequence[Any]) -> list[State]:
+States = Sequence[State]
+
+
+def states_of(owners: Sequence[Any]) -> States:
     """The states of a metric and of the metrics inside it."""
     return [
         State(owner, name, reduction, owner._defaults[name])
@@ -44,7 +47,7 @@ def states_of(owners: Sequence[Any]) -> list[State]:
     ]
 
 
-def widen(states: Sequence[State]) -> None:
+def widen(states: States) -> None:
     """Makes a float state float64, since an update may add to it in place."""
     for state in states:
         value = getattr(state.owner, state.name)
@@ -52,14 +55,14 @@ def widen(states: Sequence[State]) -> None:
             setattr(state.owner, state.name, value.to(sum_dtype(value.device)))
 
 
-def are_sums(states: Sequence[State]) -> bool:
+def are_sums(states: States) -> bool:
     """Whether each state is a sum, so that parts can be added up without gathering."""
     from torchmetrics.utilities import dim_zero_sum  # here: it takes seconds, and is optional
 
     return all(not state.is_list and state.reduction is dim_zero_sum for state in states)
 
 
-def lacks_reduction(states: Sequence[State]) -> bool:
+def lacks_reduction(states: States) -> bool:
     """Whether the metric itself merges a tensor in `compute`: running means, as in Pearson.
 
     Some merge no more than two, so such a metric is computed from all predictions at once.
@@ -67,7 +70,7 @@ def lacks_reduction(states: Sequence[State]) -> bool:
     return any(not state.is_list and state.reduction is None for state in states)
 
 
-def parts_of(states: Sequence[State]) -> Iterator[Tensor]:
+def parts_of(states: States) -> Iterator[Tensor]:
     """The states after one batch, to be concatenated: a row for a tensor; values and shapes."""
     for state in states:
         value = getattr(state.owner, state.name)
@@ -86,14 +89,14 @@ def parts_of(states: Sequence[State]) -> Iterator[Tensor]:
         yield _shapes(value)
 
 
-def set_sums(states: Sequence[State], parts: Sequence[Tensor]) -> None:
+def set_sums(states: States, parts: Sequence[Tensor]) -> None:
     """Sums become states: counts as integers again, other sums stay float64."""
     for state, part in zip(states, parts, strict=True):
         is_float = state.default.is_floating_point() or state.default.is_complex()
         state.set(part if is_float else part.to(state.default.dtype))
 
 
-def set_gathered(states: Sequence[State], parts: Sequence[Tensor]) -> None:
+def set_gathered(states: States, parts: Sequence[Tensor]) -> None:
     """Concatenated parts become states: rows merged by the reduction, lists restored."""
     remaining = iter(parts)
     for state in states:
