@@ -72,9 +72,18 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
         "--trust",
         metavar="PACKAGE",
         nargs="+",
+        type=_package,
         default=[],
         help="packages whose classes the run folder may name",
     )
+
+
+def _package(text: str) -> str:
+    """A package or an absolute path; raises ArgumentTypeError for what another argument means."""
+    is_package = all(map(str.isidentifier, text.split("."))) and not Path(text).is_file()
+    if is_package or Path(text).is_absolute():
+        return text
+    raise argparse.ArgumentTypeError(f"{text!r} is no package; give it before --trust")
 
 
 def count(text: str) -> int:
