@@ -11,11 +11,14 @@ from andiron import errors
 from andiron.data import DataLoader
 from andiron.data.splitting import fingerprint
 from andiron.outputs import IGNORED
+from andiron.shell.training import train
+from andiron.wings.trained import evaluate
 from andiron_lab.data.shard_files import check_checksums
 from andiron_lab.data.shard_writing import tokenize
 from andiron_lab.data.token_shards import token_shards
 from andiron_lab.data.tokenizer_texts import TokenizerTexts, of_record
 from andiron_lab.data.tokenizing import main
+from in_process import called
 from refusals import message_of
 
 tokenizers = pytest.importorskip("tokenizers")
@@ -100,6 +103,30 @@ def test_documents_without_a_token_between_them_are_named(tokenizer, tmp_path, c
         given[-1] = tmp_path / "others"
         said = "; no token ends a document: --end names one" in capsys.readouterr().out
         assert said == (not further)
+
+
+def test_files_without_the_separator_are_named(tokenizer, tmp_path, capsys):
+    for name, content in ("dos", "To be\r\n\r\nor\r\n"), ("unix", "To be\n\nor\n"):
+        (tmp_path / f"{name}.txt").write_bytes(content.encode())
+    sources = [str(tmp_path / "dos.txt"), str(tmp_path / "unix.txt")]
+    given = ["--tokenizer", str(tokenizer), "--to", str(tmp_path / "to"), "--separator", "\n\n"]
+    main.run(main.parser().parse_args([*sources, *given]))
+    said = capsys.readouterr().out
+    assert said.rstrip().endswith(f"; one document, without a separator: {sources[0]}"), said
+
+
+def test_the_worst_errors_of_documents_apart_end_with_their_last_token(folder, tmp_path):
+    small = "model=gpt", "model.dim=8", "model.heads=1", "model.layers=1", "num_epochs=1"
+    data = "data=token_shards", f"data.path={folder}", "data.documents=apart"
+    options = "data.context_length=16", "loss.ignored_index=-100", "metrics=language"
+    run = tmp_path / "run"
+    ended = called(train.main, *small, *data, *options, f"hydra.run.dir={run}", "render=plain")
+    assert ended.code == 0, ended.errors
+
+    ended = called(evaluate.main, run, "--json", "--worst", "40")
+    worst = json.loads(ended.output)["worst"]
+    assert {error["true"] for error in worst} == {"<|endoftext|>"}
+    assert not any("<|endoftext|>" in error["name"] for error in worst)
 
 
 def test_packed_windows_are_slices_of_all_tokens(folder, tokenizer):

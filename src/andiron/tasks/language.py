@@ -94,8 +94,8 @@ class LanguageModel(Supervised):
         return named_answers.likeliest(outputs[:, -1], tokens)
 
     def target_text(self, target: Tensor, facts: Facts) -> str:
-        """The last token of one sample."""
-        return decoded(target[-1:].tolist(), self.vocabulary)
+        """The last token of one sample that counts."""
+        return decoded(target[target != IGNORED][-1:].tolist(), self.vocabulary)
 
     def samples(self) -> dict[str, str | Tensor]:
         """`sample`: the prompt and its continuation, sampled with the same seed every time.

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from andiron import errors
-from andiron.plain.readable import printable
+from andiron.plain.readable import joined, printable
 from andiron.shell.cli import answers
 from andiron.shell.cli.answer_schemas import COUNT, TEXT, closed, or_null
 from andiron.shell.cli.process import Command
@@ -48,6 +48,9 @@ def _run(options: argparse.Namespace) -> None:
     documents = sum(entry.num_documents for entry in manifest.shards)
     if documents > 1 and manifest.end is None:
         did += "; no token ends a document: --end names one of the tokenizer"
+    whole = [source["path"] for source in manifest.sources if source.get("documents") == 1]
+    if options.separator and whole:
+        did += f"; one document, without a separator: {joined(whole)}"
     answer = {
         "folder": str(folder), "tokens": tokens, "documents": documents,
         "shards": len(manifest.shards), "vocabulary_size": manifest.vocabulary_size,

@@ -120,10 +120,12 @@ def _worst_error(
     with inference.valid(run.model), run.precision.autocast():
         item = run.model.valid_step(batch)  # type: ignore[operator]
     facts = run.preprocessing.facts
-    name = sample_name(dataset, index) or str(index)
-    if isinstance(run.model, LanguageModel):
-        name = decoded(raw.inputs[0].tolist(), run.model.vocabulary)
-    (prediction,) = predictions.of_batch(run.model, item.network_output, facts, [name])
+    name, output = sample_name(dataset, index) or str(index), item.network_output
+    if isinstance(run.model, LanguageModel):  # up to the last target that counts
+        last = (item.targets[0] != IGNORED).nonzero()[-1:]
+        output = output[:, : int(last.sum()) + 1] if len(last) else output
+        name = decoded(raw.inputs[0, : output.shape[1]].tolist(), run.model.vocabulary)
+    (prediction,) = predictions.of_batch(run.model, output, facts, [name])
     true = predictions.target_text(run.model, facts, item.targets[0])
     picture, images = None, pictures.images_in(raw)
     if len(images) == 1:
