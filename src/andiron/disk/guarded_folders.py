@@ -8,7 +8,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
-_refusal: ContextVar[str | None] = ContextVar("refusal", default=None)  # why writing is refused
+# why writing is refused, and the folder where it is not
+_refusal: ContextVar[tuple[str, Path | None] | None] = ContextVar("refusal", default=None)
 
 
 @dataclass
@@ -40,9 +41,9 @@ _guards: list[Guard] = []
 
 
 @contextmanager
-def writing_refused(why: str) -> Iterator[None]:
-    """A context in which writing a file raises PermissionError with this reason."""
-    token = _refusal.set(why)
+def writing_refused(why: str, scratch: Path | None = None) -> Iterator[None]:
+    """A context in which writing a file outside `scratch` raises PermissionError with a reason."""
+    token = _refusal.set((why, scratch))
     try:
         yield
     finally:
@@ -55,8 +56,8 @@ def check_writing(path: Path) -> None:
     Raises: PermissionError inside `writing_refused`; OSError in a guarded folder that was replaced,
     or if a link leads out of it.
     """
-    why = _refusal.get()
-    if why is not None:
+    why, scratch = _refusal.get() or (None, None)
+    if why is not None and scratch not in (path, *path.parents):
         raise PermissionError(errno.EPERM, why, str(path))
     for guard, name in _places(path):
         guard.check(name)

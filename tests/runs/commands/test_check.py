@@ -41,3 +41,16 @@ def test_nothing_is_downloaded(here, name):
     ended = called(check.main, *RUN, f"data={name}", "data.root=there")
     assert ended.code == 1 and "check writes nothing; training would" in ended.errors
     assert [*here.iterdir()] == []
+
+
+@pytest.mark.parametrize("options", [(), ("data.cache=cached",)])
+def test_the_texts_of_a_folder_are_joined_elsewhere(here, options):
+    (here / "texts").mkdir()
+    for name in "ab":
+        (here / "texts" / f"{name}.txt").write_text("to be\n" * 20)
+    data = "data=text", "data.path=texts", "data.level=characters", "data.context_length=4"
+    small = "model.dim=8", "model.layers=1", "model.heads=1"
+    before = state(here)
+    ended = called(check.main, *RUN[:1], *data, *small, *options)
+    assert (ended.code, ended.errors) == (0, ""), ended
+    assert state(here) == before

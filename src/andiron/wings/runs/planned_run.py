@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import itertools
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -67,19 +68,21 @@ def check(config: Train) -> dict[str, dict[str, int]]:
 
     Raises: AndironError for data, a model or another part that cannot be used.
     """
-    config = dataclasses.replace(_unwritten(config), data=_decoded_by_workers(config.data))
-    with guarded_folders.writing_refused("check writes nothing; training would write it"):
+    why = "check writes nothing; training would write it"
+    with tempfile.TemporaryDirectory() as name, guarded_folders.writing_refused(why, Path(name)):
+        config = dataclasses.replace(_unwritten(config), data=_cached_in(name, config.data))
         built = components.build(config)
         sizes = _memory(config, built)
     return {"steps": _steps(config, built), "memory_bytes": sizes}
 
 
-def _decoded_by_workers(node: object) -> Any:
-    """The node of a data set, where pictures are not decoded into a file."""
+def _cached_in(folder: str, node: object) -> Any:
+    """The node of a data set with this cache, where pictures are not decoded into a file."""
     if not isinstance(node, dict):
         return node
-    inner = {name: _decoded_by_workers(value) for name, value in node.items()}
-    return inner | {"decoded": "workers"} if "decoded" in node else inner
+    inner = {name: _cached_in(folder, value) for name, value in node.items()}
+    changed = {"decoded": "workers", "cache": folder}
+    return inner | {name: changed[name] for name in changed if name in node}
 
 
 def _unwritten(config: Train) -> Train:
