@@ -65,7 +65,7 @@ class Forward(Supervised):
     field `targets`. `weights` is a field with the weight of each sample in `loss`.
     `mean_over` is the count that the network's own loss is a mean over: `samples`; the `targets`
     that are not `ignored_index`; or the `next_targets`, all but the first of each sequence, as in
-    causal language models. It is needed unless there is one class a sample. `batch` is for a loss
+    causal language models. It is needed unless there is one target a sample. `batch` is for a loss
     that compares the samples of a batch: parts of one are then batches of their own. `class_dim` is
     the dimension of the classes where the shapes fit both; by default that of an earlier batch.
     Raises: ValueError for an option of the other kind of loss.
@@ -150,7 +150,9 @@ class Forward(Supervised):
         """The item of the network's own loss, with the count that it is a mean over."""
         is_compared = isinstance(targets, Tensor) and loss is not result
         is_class = is_compared and not targets.is_floating_point()
-        mean_over = self.mean_over or ("targets" if is_class and targets.dim() == 1 else None)
+        mean_over = self.mean_over
+        if mean_over is None and is_compared and targets.dim() == 1:
+            mean_over = "targets" if is_class else "samples"
         if mean_over is None or not is_compared and mean_over != "samples":
             raise errors.DataError(
                 "task.mean_over: it is unknown what the network's own loss is a mean over; set it "

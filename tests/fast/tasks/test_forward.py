@@ -150,6 +150,15 @@ def test_options_of_the_other_kind_of_loss_are_refused():
         Forward(Own(), weights="w")
 
 
+def test_a_loss_of_one_value_a_sample_is_a_mean_over_samples():
+    class Values(nn.Module):
+        def forward(self, x, labels):
+            return {"loss": (x - labels).square().mean(), "logits": x}
+
+    batch = {"x": torch.tensor([1.0, 2.0]), "labels": torch.tensor([-100.0, 3.0])}
+    assert Forward(Values()).valid_step(batch).weight == 2  # -100 is a value
+
+
 def test_a_loss_without_targets_is_a_mean_over_samples():
     item = Forward(Lone(), mean_over="samples").valid_step({"x": torch.ones(7, 2)})
     assert item.weight == 7 and float(item.loss) == 1.0 and item.output is None
