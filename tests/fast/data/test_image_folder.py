@@ -326,7 +326,7 @@ def test_other_files_are_ignored_and_counted_and_hidden_ones_passed_over(root, c
     with caplog.at_level(logging.INFO, "andiron"):
         after = load(root)
     assert caplog.messages == [
-        f"{root}: ignored files that are not images: 2, such as bee/deep/a.csv"
+        f"{root}: ignored files that are not images: 2, such as bee/deep/a.csv, bee/z.txt"
     ]
     assert after.fingerprint == before.fingerprint
     (root / "bee" / "z.txt").unlink()
@@ -335,6 +335,15 @@ def test_other_files_are_ignored_and_counted_and_hidden_ones_passed_over(root, c
         load(root)
     ignored = "ignored files that are not images: 1, such as bee/deep/a.csv"
     assert caplog.messages == [f"{root}: {ignored}"]
+
+
+def test_photos_of_other_formats_in_a_folder_to_predict_are_named(root, caplog):
+    names = ("a.txt", "b.txt", "photo.HEIC")
+    for name in names:
+        (root / name).write_bytes(b"no image")
+    assert image_tree.images_below(root)
+    (said,) = caplog.messages
+    assert said == f"{root}: ignored files that are not images: 3, such as a.txt, photo.HEIC"
 
 
 def truncate(file):

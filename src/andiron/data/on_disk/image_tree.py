@@ -19,6 +19,7 @@ from andiron.data.dataset import Classes
 from andiron.data.on_disk import image_labels
 from andiron.data.on_disk.train_valid_test import OTHERS, PARTS, part_of, values_in
 from andiron.plain.long_loops import watched
+from andiron.plain.readable import joined
 
 SUFFIXES = (
     ".png", ".jpg", ".jpeg", ".jfif", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm",
@@ -98,10 +99,20 @@ def images_below(folder: Path) -> list[Path]:
 
     Raises: DataError if there is none.
     """
-    images = sorted(folder / name for name in files_in(folder, folder, []))
+    ignored = list[str]()
+    images = sorted(folder / name for name in files_in(folder, folder, ignored))
+    _warn_of_ignored(folder, ignored)
     if not images:
         raise errors.DataError(f"{folder}: has no images ({', '.join(SUFFIXES)})")
     return images
+
+
+def _warn_of_ignored(root: Path, ignored: Sequence[str]) -> None:
+    """Logs the number of the files, and one of each suffix."""
+    if ignored:
+        shown = {Path(name).suffix.lower(): name for name in sorted(ignored, reverse=True)}
+        what = "%s: ignored files that are not images: %d, such as %s"
+        log.warning(what, root, len(ignored), joined(sorted(shown.values())))
 
 
 def _folders(folder: Path) -> list[str]:
@@ -212,9 +223,7 @@ def _tree(root: Path, folders: Mapping[str, str], known: Sequence[str] = ()) -> 
             f"; if its folders are classes or parts, set data.path={root / class_names[0]}; if its "
             f"files are pictures, give {image_labels.EXAMPLE}"
         )
-    if ignored:
-        what = "%s: ignored files that are not images: %d, such as %s"
-        log.info(what, root, len(ignored), min(ignored))
+    _warn_of_ignored(root, ignored)
     classes = tuple(class_names)
     return ImageTree(root, tuple(names), torch.tensor(targets), classes, indices, labels, cells)
 
