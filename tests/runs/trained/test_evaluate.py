@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+import re
 
 import pytest
 import torch
@@ -204,9 +205,48 @@ def test_data_and_settings_that_do_not_fit_are_refused(flowers, finished_digits)
         (("run", "data.path=none.csv"), 1, "none.csv"),
         (("run", "spilt=test"), 2, "spilt=test: should be split=..., weights=... or data"),
         (("run", "split=tset"), 1, "split=tset: should be one of train, valid, test, all"),
+        (("run", "--trust", "x", "split=all"), 2, "'split=all' is no package; give it before"),
+        (("run", "--trust", "x", "two.csv"), 2, "'two.csv' is no package; give it before --trust"),
         (("run", "--pictures", "run/pictures"), 1, "is inside the run folder"),
         (("run", "--pictures", "pictures"), 1, "the data have no images"),
         (("none",), 1, "none: holds no run"),
     ):
         ended = called(evaluate.main, *arguments, cwd=flowers)
         assert ended.code == code and words in ended.errors, ended
+
+
+def test_another_text_is_measured_with_the_characters_of_the_run(here):
+    texts = {"first": "to be, or not to be\n", "second": "not to be\n", "odd": "to be?\n"}
+    for name, words in texts.items():
+        (here / f"{name}.txt").write_text(words * 30)
+    options = ("data=text", "data.path=first.txt", "data.level=characters", "data.context_length=8")
+    small = ("model.dim=8", "model.layers=1", "model.heads=1", "num_epochs=1")
+    assert called(train.main, *options, *small, "hydra.run.dir=run", cwd=here).code == 0
+
+    results = [
+        of_json(called(evaluate.main, "run", *settings, "--json", cwd=here))["metrics"]
+        for settings in (
+            ("data.path=second.txt", "split=all"),
+            ("data.valid_sets={second: second.txt}", "split=second"),
+        )
+    ]  # fmt: skip
+    both, alone = results
+    assert both.keys() == alone.keys() and both["loss"] == pytest.approx(alone["loss"], rel=0.1)
+    refused = called(evaluate.main, "run", "data.path=odd.txt", cwd=here)
+    assert "odd.txt: has 1 characters that the training text lacks ('?')" in refused.errors
+
+    going_on = ("data.path=second.txt", "start_from=run", "validate_first=true", *small)
+    ended = called(train.main, *options, *going_on, cwd=here)
+    assert "for the same tokens: data.vocabulary=<the text that it was trained on>" in ended.errors
+    words = ("data.vocabulary=first.txt", "hydra.run.dir=next", "render=plain")
+    ended = called(train.main, *options, *going_on, *words, cwd=here)
+    assert ended.code == 0 and "newly initialised" not in ended.output, ended.errors
+    (first,) = re.findall("update 0: valid loss ([0-9.]+)", ended.output)
+    same = of_json(
+        called(evaluate.main, "run", "data.path=second.txt", "split=valid", "--json", cwd=here)
+    )
+    assert float(first) == round(same["metrics"]["loss"], 4)
+
+    (here / "first.txt").write_text("?" + texts["first"] * 30)  # other tokens
+    ended = called(train.main, "resume=next", "num_epochs=2", cwd=here)
+    assert "it cannot be resumed with other data" in ended.errors

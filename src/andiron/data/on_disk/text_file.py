@@ -2,7 +2,7 @@
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from andiron.data.on_disk import character_tokens
 from andiron.data.on_disk.stored import StoredArray, StoredFile
 from andiron.data.on_disk.train_valid_test import part_of
 from andiron.data.splitting import fingerprint, splits
-from andiron.disk import files
+from andiron.disk import files, guarded_folders
 from andiron.ranges import Count, Proportion, SetFiles, Validation
 from andiron.recording import keep_arguments
 
@@ -85,6 +85,7 @@ def text(
     stride: Count | None = None,
     valid: Validation,
     test: Proportion = 0.1,
+    vocabulary: str | None = None,
     cache: str | None = None,
     valid_sets: SetFiles = None,
 ) -> splits.Splits:
@@ -93,18 +94,22 @@ def text(
     Of a folder, the `.txt` files below it are joined in the order of their paths, into a file
     beside the folder or in the folder `cache`. The last fraction `test` of the text is held out,
     the fraction `valid` before it validates; no token is in two parts. With level=characters the
-    tokens are stored in a file beside the text or in `cache`. `valid_sets` are texts of further
-    validation sets by name.
-    Raises: DataError if a file is missing, too short, or not UTF-8 with level=characters, or a
-    further set has other characters.
+    tokens are stored in a file beside the text or in `cache`; with `vocabulary` they number the
+    characters of that text. `valid_sets` are texts of further validation sets by name.
+    Raises: DataError if a file is missing, too short, or not UTF-8 with level=characters, or has
+    characters that the vocabulary lacks.
     """
     step = context_length if stride is None else stride
     windows = partial(WindowDataset, context_length=context_length, stride=step)
     folder = None if cache is None else Path(cache)
-    tokens, facts, sha256 = _tokens(Path(path), level, folder)
+    tokens, own, sha256 = _tokens(Path(path), level, folder)
+    facts = own
+    if vocabulary is not None:
+        facts = _tokens(Path(vocabulary), level, folder)[1]
+        sha256 = fingerprint.of_texts((sha256, str(facts["vocabulary"])))
     bounds = _bounds(len(tokens), valid, test, context_length, Path(path))
     made = splits.of_parts(
-        lambda part: windows(tokens, *part),
+        lambda part: as_known(windows(tokens, *part), own, facts, path),
         bounds,
         name=Path(path).name,
         batcher=TextBatcher(),
@@ -121,20 +126,21 @@ def text(
                 f"{context_length} takes {context_length + 1}; give more text"
             )
         dataset = windows(its_tokens, 0, len(its_tokens))
-        own, known = its_facts["vocabulary"], facts["vocabulary"]
-        return dataset if own == known else _as_known(dataset, own, known, other), checksum
+        return as_known(dataset, its_facts, facts, other), checksum
 
     return splits.with_sets(made, valid_sets, read_set)
 
 
-def _as_known(
-    dataset: WindowDataset, own: Sequence[str], known: Sequence[str], path: str
+def as_known(
+    dataset: Dataset, facts: Mapping[str, Any], known: Mapping[str, Any], path: str
 ) -> Dataset:
-    """The windows with tokens of the `known` vocabulary.
+    """The windows of characters, with the tokens of the vocabulary of `known` facts.
 
     Raises: DataError for characters that are not in it.
     """
-    places = {character: place for place, character in enumerate(known)}
+    if (own := facts["vocabulary"]) == known["vocabulary"]:
+        return dataset
+    places = {character: place for place, character in enumerate(known["vocabulary"])}
     if unknown := [character for character in own if character not in places]:
         shown = " ".join(map(ascii, unknown[:MOST_SHOWN]))
         raise errors.DataError(
@@ -216,6 +222,7 @@ def _joined(folder: Path, cache: Path | None) -> Path:
         name = f"{folder.name}.{fingerprint.of_texts(map(fingerprint.of_file, texts))[:16]}.txt"
         joined = (cache or folder.parent) / name
         if not joined.is_file():
+            guarded_folders.check_writing(joined)
             joined.parent.mkdir(parents=True, exist_ok=True)
             files.write_pieces(joined, files.chunks(*texts))
     except OSError as error:

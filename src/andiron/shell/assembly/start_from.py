@@ -178,7 +178,10 @@ def _check_names(
             raise ValueError(
                 f"{path}: {joined(sorted(names))} was trained for {joined(there, MOST_NAMES)!r}, "
                 f"and the data have {joined(here, MOST_NAMES)!r}; to start it new: {new}; to take "
-                f"it as it is: {_line(given, 'other_names', True)}"
+                f"it as it is: {_line(given, 'other_names', True)}" + (
+                    "; for the same tokens: data.vocabulary=<the text that it was trained on>"
+                    if facts.get("vocabulary") else ""
+                )
             )
 
 

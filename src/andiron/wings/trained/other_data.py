@@ -16,6 +16,7 @@ import torch
 from andiron import errors
 from andiron.data import ArrayBatcher, ImageBatcher, Mapped, RawBatch, Splits
 from andiron.data.on_disk import csv_file, table_splits
+from andiron.data.on_disk.text_file import as_known
 from andiron.data.splitting import described, fingerprint
 from andiron.data.splitting.described import Described
 from andiron.data.splitting.divided_rows import columns_of
@@ -119,6 +120,9 @@ def _with_run_classes(other: Splits, data: Described) -> Splits:
 
         other = other.mapped(lambda part: Mapped(part, renumbered))
         facts |= {name: data.facts[name] for name in ("class_names", "num_classes")}
+    if data.facts.get("vocabulary") and other.facts.get("vocabulary"):
+        other = other.mapped(lambda part: as_known(part, other.facts, data.facts, other.name))
+        facts |= {name: data.facts[name] for name in ("vocabulary", "vocabulary_size")}
     differences = _fact_differences(data.facts, facts)
     if not is_scaled and len(units - {None}) > 1:
         differences.append("its stored numbers have another range than the run has")
