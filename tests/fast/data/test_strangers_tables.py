@@ -683,14 +683,15 @@ def test_limits_and_accounts_lead_to_the_command_that_leaves_numbers(tmp_path, w
     cells = ["hemolyzed" if row % 9 == 0 else written.format(row) if row % 3 == 0 else f"{row}"
              for row in range(60)]  # fmt: skip
     at = [f"2025-10-01T07:{row:02}+02:00" for row in range(60)]
-    rows = (f"{cells[row]},{at[row]},{row % 2}\n" for row in range(60))
-    path.write_text("x,at,y\n" + "".join(rows))
+    rows = (f"{cells[row]},{at[row]},of (2019),{row % 2}\n" for row in range(60))
+    path.write_text("x,at,note (1),y\n" + "".join(rows))
     said = refusal(path)
     command = shlex.split(re.search("as (sed .+?) does", said)[1])
     path.write_bytes(subprocess.check_output([*command, path]))
     assert "data.missing_values=[\"hemolyzed\"]" in said
     splits = load(path, "y", missing="drop", missing_values=["hemolyzed"])
-    assert splits.facts["columns"] == ["x", "at"]
+    assert splits.facts["columns"] == ["x", "at", "note (1)"]
+    assert path.read_text().count("of (2019)") == 60
     wanted = [float(text) if text.isdigit() else number * float(text.strip("<>=\u2264+() "))
               for text in cells if text != "hemolyzed"]  # fmt: skip
     assert sorted(all_inputs(splits)[:, 0].tolist()) == sorted(wanted)

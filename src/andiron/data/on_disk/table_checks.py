@@ -34,7 +34,7 @@ GROUPED = {  # by the separator as it is typed
     r"\"'\"": "^-?\\d{1,3}['\u2019]\\d{3}",
 }
 MARKS = {  # of numbers, and what leaves the number: (9.50) is -9.50 in accounts
-    r"^\([\d.,' ]+\)$": r"s/[(]([0-9][0-9.,]*)[)]/-\1/g",
+    r"^\([\d.,' ]+\)$": r's/(^|[,;|"\t]) ?[(]([0-9][0-9.,]*)[)]/\1-\2/g',
     r"^\d+\+$": r"s/([0-9])[+]([^0-9]|$)/\1\2/g",
 }
 log = logging.getLogger("andiron")
