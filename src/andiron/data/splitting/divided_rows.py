@@ -150,7 +150,7 @@ class Division:
         """A fraction `test` of the rows, by default all, a fraction `valid` of the rest, the rest.
 
         `valid="test"` validates on the test rows; None is for a part from elsewhere. `own` has the
-        rows of parts that are not drawn; of its `train` the fractions are.
+        rows of parts that are given; the fractions are then of its `train` rows.
         Raises: DataError if one of the other parts would be empty, or for values listed wrongly.
         """
         own = own or {}
