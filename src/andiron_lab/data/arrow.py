@@ -15,7 +15,7 @@ from andiron.data.on_disk.safetensors_arrays import MOST_CLASSES
 from andiron.data.splitting import splits, standardisation
 from andiron.data.splitting.divided_rows import Division, Parts, columns_of
 from andiron.ranges import (
-    Count, Number, Positive, Proportion, Resizing, ResizingOption, Seed, SetName, SplitOption,
+    Count, Number, Positive, Proportion, Resizing, ResizingOption, Seed, SetFiles, SplitOption,
     Validation,
 )  # fmt: skip
 from andiron.recording import keep_arguments
@@ -46,7 +46,7 @@ def arrow(
     resizing: ResizingOption | None = None,
     mean: Number | Sequence[Number] | None = None,
     std: Positive | Sequence[Positive] | None = None,
-    valid_sets: dict[SetName, str] | None = None,
+    valid_sets: SetFiles = None,
 ) -> splits.Splits:
     """Rows of Arrow files, read by place: memory does not grow with the files.
 

@@ -9,7 +9,7 @@ from andiron import errors
 from andiron.data.dataset import Dataset
 from andiron.data.on_disk.text_file import EVALUATION_TOKENS, TextBatcher
 from andiron.data.splitting import fingerprint, splits
-from andiron.ranges import Count, Proportion, SetName, Validation
+from andiron.ranges import Count, Proportion, SetFiles, Validation
 from andiron.recording import keep_arguments
 from andiron_lab.data import shard_files, tokenizer_texts
 from andiron_lab.data.shard_files import Shards
@@ -27,7 +27,7 @@ def token_shards(
     test: Proportion = 0.1,
     dtype: Literal["uint16", "uint32"] = "uint16",
     tokenizer: str | None = None,
-    valid_sets: dict[SetName, str] | None = None,
+    valid_sets: SetFiles = None,
 ) -> splits.Splits:
     """Windows of tokens, `stride` apart, by default `context_length`, of a folder of shards.
 

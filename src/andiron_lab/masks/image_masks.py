@@ -21,7 +21,7 @@ from andiron.data.splitting.splits import Splits
 from andiron.outputs import IGNORED
 from andiron.plain import readable
 from andiron.ranges import (
-    Count, Index, Proportion, Resizing, Seed, SetName, SplitOption, Validation,
+    Count, Index, Proportion, Resizing, Seed, SetFiles, SplitOption, Validation,
 )  # fmt: skip
 from andiron.recording import keep_arguments
 from andiron_lab.masks import mask_files
@@ -118,7 +118,7 @@ def image_masks(
     test: Proportion,
     split_seed: Seed,
     split: SplitOption | None = None,
-    valid_sets: dict[SetName, str] | None = None,
+    valid_sets: SetFiles = None,
 ) -> Splits:
     """The pictures in `path`/`images`, at any depth, each with its mask in `path`/`masks`.
 
