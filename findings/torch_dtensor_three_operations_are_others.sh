@@ -4,7 +4,7 @@
 # the part of its own process for the whole and calls the result replicated: with two processes about half of it, and each may go
 # on with other numbers. fill_ of such a sum writes the number into each part, so that it counts twice. logsumexp(dim, keepdim=True)
 # of a tensor that is sharded along a later dimension is said to be sharded along the one before it: full_tensor() has half of
-# the values. Of about 220 operations on shards of rows, of columns and on partial sums these were wrong, and the
+# the values. Of about 320 operations on shards of rows, of columns and on partial sums these were wrong, and the
 # losses of torch_dtensor_losses_multiply_the_gradient.sh. redistribute to Replicate() before them, or keepdim=False.
 # Seen, Linear of 6 ones, convolved with 3 ones: 9.0 for 18.0; fill_(3): 6.0; 3 values for 6.
 set -eu

@@ -3,7 +3,7 @@
 # gguf 0.19.0 writes, and the tensor rope_freqs, in which files of Llama 3.1 and later hold it, are passed over (an info line; of
 # all architectures only gpt-oss has them read). The configuration says "default", the weights are right, and each position
 # but the first is turned by another angle than the one that the network was trained with. Fine-tuning, evaluation and a save
-# go on from that. Give the scaling by hand: config.rope_parameters, before loading. llama.cpp reads both.
+# go on from that. Give from_pretrained a config= whose rope_parameters have the scaling: exact. llama.cpp reads both.
 # Seen, a network with linear scaling by 4: logits off by more than 1, equal to those of the same weights without scaling.
 set -eu
 folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; cd "$folder"

@@ -2,7 +2,7 @@
 # transformers 5.24.0 Trainer: with gradient_accumulation_steps=n the gradients of T5, BART and BERT (masked words, classes of tokens)
 # are n times too large, also if all batches have equally many tokens. The Trainer takes a network whose forward has **kwargs for
 # one that divides its loss by the number of tokens of all n batches, and divides no more; these take the number and leave it.
-# More than half of the classes with labels in this version do (459 of 777, by a look at their source). Adam hides the factor from
+# About half of the 777 classes with labels in this version do, by a look at their source. Adam hides the factor from
 # its steps, but not from clipping: the usual max_grad_norm=1.0 binds n times as early; SGD, the
 # logged loss and the logged norm have it in full. GPT-2 and Llama are right. Known: huggingface/transformers#47688, open.
 # A remedy: trainer.model_accepts_loss_kwargs = False. accelerate's own accumulation divides by n.
