@@ -61,8 +61,7 @@ class Gradients(dict[str, Tensor]):
                 f"{type(module).__name__} is not part of the {type(self.model).__name__} that "
                 "these gradients belong to; take a submodule of the model given to backward"
             )
-        wanted = [names[parameter] for parameter in module.parameters()]
-        return self.take_names(*[name for name in wanted if name in self])
+        return self.take_names(*[n for p in module.parameters() if (n := names[p]) in self])
 
     def take_names(self, *names: str) -> "Gradients":
         """The gradients of these parameters, removed from here.
