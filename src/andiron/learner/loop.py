@@ -10,6 +10,7 @@ from andiron.learner import position, saving
 from andiron.learner.agenda import Agenda
 from andiron.learner.evaluation import Evaluator
 from andiron.learner.extras import first_batch
+from andiron.learner.extras.network_faults import NetworkFaults
 from andiron.learner.extras.observers import Step
 from andiron.learner.extras.unread_checks import UnreadChecks
 from andiron.learner.run_host import RunHost, RunSession
@@ -167,6 +168,7 @@ class Loop:
         """The batches of this process's first epoch, once they fit the model; later ones are alike.
         """
         train, updater = self._train, self._updater
+        updater.instruments.append(NetworkFaults(updater.model))
         is_whole = self._agenda.is_whole(self._position, len(train))
         parts = train, updater.model, updater.world, self._accumulation
         return first_batch.refused(batches, *parts, is_whole=is_whole)

@@ -132,6 +132,8 @@ class LearnerState:
         windows = {n: t for n, t in saved.metrics.items() if not n.startswith(state_trees.PREFIX)}
         self.metric_log.load_state_dict(state["metric_log"], windows)
         self.model.load_state_dict(saved.model)
+        for name in saved.frozen & self.optimizer.parameters.keys():  # the user's own code did
+            self.optimizer.parameters[name].requires_grad_(False)
         # after the model: it may train other weights
         self.optimizer.load_state_dict(saved.optimizer)
         for name, average in self.averages.items():

@@ -106,7 +106,7 @@ class GroupedOptimizer:
         """`model` after one update of the groups in `rates`, each by its part of `gradients`.
 
         With `updates`, those completed, a group waits for its `every`-th; transformations get it.
-        Raises: KeyError for a gradient without an owner; ValueError for a rate below 0, or a
+        Raises: OwnershipError for a gradient without an owner; ValueError for a rate below 0, or a
         transformation without `updates`.
         """
         if min(rates.values(), default=0) < 0:
@@ -114,9 +114,9 @@ class GroupedOptimizer:
         is_whole = gradients.keys() == self.parameters.keys()
         if not is_whole and not gradients.keys() <= self.parameters.keys():
             name = next(name for name in gradients if name not in self.parameters)
-            raise KeyError(
-                f"parameter {name!r} has a gradient but no owner; it was not trained when the "
-                "groups were made: give it to a group, or freeze it (requires_grad=False)"
+            raise errors.OwnershipError(
+                f"parameter {name!r} has a gradient but no owner: requires_grad was False when the "
+                "groups were made; leave it True, in a group with frozen=<updates>"
             )
         for optimizer, groups in self.owned.items():
             stepped = [

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
+from andiron import errors
 from andiron.gradients import Gradients, Tensors
 from andiron.optim import model_weights
 from andiron.optim.foreign import torch_class
@@ -143,6 +144,10 @@ class Optimizer:
                 if not is_stepped and (gradients.flag is None or not gradients.flag.item()):
                     again = [self._evaluations(gradients, closure)] if self.needs_closure else []
                     held.public_step(rates, *again)
+        except RuntimeError as error:
+            errors.explain(error, f"optimizer {self.name}", "choose another, also for "
+                           "some parameters alone (param_groups)")
+            raise
         finally:
             self._take_back()
         return model

@@ -65,7 +65,7 @@ def shortage(error: BaseException) -> str | None:
     if requested:
         has = in_words(of_machine())
         return f"requests {in_words(int(requested[1]))} of memory at once; there is {has}"
-    is_size = isinstance(error, RuntimeError) and "overflow" in text.lower()
+    is_size = isinstance(error, RuntimeError) and "size calculation overflow" in text
     if is_size or isinstance(error, MemoryError):
         return f"asks for more memory than the {in_words(of_machine())} of this machine"
     return None

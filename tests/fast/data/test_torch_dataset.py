@@ -12,6 +12,7 @@ from andiron import errors, randomness
 from andiron.data import ArrayBatcher, DataLoader, RawBatch, digits, from_torch, torch_dataset
 from andiron.data.composed.composed_datasets import Concatenated, Mapped, Partial
 from andiron.distributed import World
+from andiron.plain import memory
 from andiron.shell.assembly import components
 from refusals import message_of
 
@@ -296,3 +297,14 @@ def test_inputs_of_bytes_are_named_with_what_scales_them(caplog):
         caplog.clear()
         torch_dataset(train=TensorDataset(inputs, targets), num_classes=2)
         assert ("are bytes, and the network gets 0 to 255" in caplog.text) == is_named
+
+
+def test_a_sample_that_cannot_be_read_is_named_and_no_shortage_of_memory():
+    class Truncated(Numbers):
+        def __getitem__(self, index):
+            return torch.zeros(2).fill_(1e39 if index == 3 else 0), index
+
+    with pytest.raises(RuntimeError) as raised:
+        from_torch(Truncated()).__getitems__([1, 3])
+    assert raised.value.__notes__ == ["sample 3 of Truncated cannot be read"]
+    assert memory.shortage(raised.value) is None

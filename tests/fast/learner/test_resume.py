@@ -400,3 +400,32 @@ def test_a_loader_without_first_batch_trains_unless_stopped_in_an_epoch(tmp_path
     straight = SETUPS["adam"](builder(tmp_path, num_epochs=2), classifier())
     straight.fit(train, valid)
     assert same(made.model.state_dict(), straight.model.state_dict())
+
+
+def test_what_the_network_froze_itself_is_frozen_after_a_resume(tmp_path):
+    class Freezes(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.ModuleList([torch.nn.Linear(4, 6), torch.nn.Linear(6, 3)])
+            self.register_buffer("count", torch.zeros(()))
+
+        def forward(self, inputs):
+            self.count += self.training
+            if self.count == 2:
+                self.layers[0].requires_grad_(False)
+            return self.layers[1](self.layers[0](inputs))
+
+    batches = [(torch.full((5, 4), value), torch.arange(5) % 3) for value in (0.1, 0.7, 0.4)]
+
+    def weights(folder, *lengths):
+        for length in lengths:
+            torch.manual_seed(0)
+            model = Classifier(Freezes())
+            made = LearnerBuilder(folder, num_epochs=length, resume=length > lengths[0])
+            made = made.with_file_checkpointer().metric_valid_numeric(Loss()).renderer(None)
+            with made.build(model, torch.optim.AdamW(model.parameters(), 0.1)) as learner:
+                learner.fit(batches, batches)
+        return model.state_dict()
+
+    whole, resumed = weights(tmp_path / "a", 3), weights(tmp_path / "b", 1, 3)
+    assert all(torch.equal(whole[name], resumed[name]) for name in whole)

@@ -290,8 +290,19 @@ def test_a_parameter_unfrozen_by_hand_is_refused():
     words = "parameter '3.weight' is trained but belongs to no group: no group claims it"
     assert words in message_of(errors.OwnershipError, optimizer.prove)
     result = gradients.backward(loss_of(model, 0), model)
-    message = message_of(KeyError, optimizer.step, {"all": 0.1}, model, result)
-    assert "'3.weight' has a gradient but no owner" in message
+    message = message_of(
+        errors.OwnershipError, optimizer.step, {"all": 0.1}, model, result
+    )
+    assert "'3.weight' has a gradient but no owner: requires_grad was False" in message
+    assert "in a group with frozen=<updates>" in message
+
+
+def test_an_optimizer_that_takes_no_sparse_gradients_is_named():
+    model = nn.Embedding(5, 3, sparse=True)
+    adam = Optimizer(torch.optim.Adam, model)
+    sparse = gradients.backward(model(torch.tensor([1, 2])).sum(), model)
+    message = message_of(errors.MismatchError, adam.step, 0.1, model, sparse)
+    assert "Adam: Adam does not support sparse gradients" in message
 
 
 def test_a_parameter_of_a_frozen_group_unfrozen_by_hand_is_found():

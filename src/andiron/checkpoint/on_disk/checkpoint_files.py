@@ -130,7 +130,7 @@ def _mapped(folder: Path, listed: Manifest, state: dict[str, Any]) -> Checkpoint
     for name in (name for name in listed.entries if name.endswith(".safetensors")):
         own = safetensors_codec.load_tensors(folder / name, alone=True)
         tensors.setdefault(contents.undivided(name), {}).update(own)
-    tensors[MODEL] |= tensors.pop(FROZEN, {})
-    saved = contents.from_files(tensors, state, folder)
+    tensors[MODEL] |= (frozen := tensors.pop(FROZEN, {}))
+    saved = replace(contents.from_files(tensors, state, folder), frozen=frozenset(frozen))
     is_whole = MODEL in listed.entries
     return saved if is_whole else replace(saved, reread=partial(_mapped, folder, listed))

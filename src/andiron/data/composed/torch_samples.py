@@ -48,7 +48,7 @@ class SampleBySample:
     def __getitems__(self, indices: Indices) -> Any:
         """The samples at `indices`, in this order: a pair as a RawBatch, others as collated."""
         listed = torch.as_tensor(indices).tolist()
-        return collated_batch(self, [self.dataset[index] for index in listed])
+        return collated_batch(self, [self._sample(index) for index in listed])
 
     def drawn(self, indices: Indices, draws: Draws) -> Any:
         """A batch, with the generators seeded for each sample and for collating it."""
@@ -57,9 +57,16 @@ class SampleBySample:
         with randomness.default_generators_restored():
             for index, counter in zip(listed, counters, strict=True):
                 randomness.seed_default_generators(draws.seed, "sample", draws.epoch, counter)
-                samples.append(self.dataset[index])
+                samples.append(self._sample(index))
             randomness.seed_default_generators(draws.seed, "collate", draws.epoch, *counters[:1])
             return collated_batch(self, samples)
+
+    def _sample(self, index: int) -> Any:
+        try:
+            return self.dataset[index]
+        except Exception as error:
+            error.add_note(f"sample {index} of {type(self.dataset).__name__} cannot be read")
+            raise
 
     def sample_name(self, index: int) -> str | None:
         """The data set's own name of a sample, if it has `sample_name(index)`."""
