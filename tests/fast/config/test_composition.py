@@ -142,6 +142,8 @@ PLUGIN = "hydra_plugins.hydra_optuna_sweeper.optuna_sweeper.OptunaSweeper"
      "loss=[mean_squared_error,huber]: Hydra would merge them; -m loss=mean_squared_error,huber t"),
     (["hydra.run.dirr=a"], "no such option of Hydra; --cfg hydra prints all"),
     (["-m", "hydra/sweeper=optuna", "hydra/sweeper/sampler=tpe"], "no such option of Hydra; --cfg"),
+    (["-m", "hydra/launcher=basic", "optimizer=sgd,adam", "optimizer.momentum=0.5,0.9"],
+     "optimizer=adam optimizer.momentum=0.5: Could not override 'optimizer.momentum'. If some cho"),
     (["-m", f"hydra.sweeper._target_={PLUGIN}"], "leave _target_ out: `override /hydra/sweeper: o"),
 ])  # fmt: skip
 def test_what_hydra_merges_or_does_not_know_is_refused_with_what_works(arguments, words, here):

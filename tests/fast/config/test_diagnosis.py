@@ -37,7 +37,8 @@ def problems(*overrides):
      f"optimizer=lyon: no such optimizer; did you mean 'lion'?; available: {OPTIMIZERS}"),
     ("render=3", "render=3: no such render; available: auto, dashboard, live, plain"),
     ("render=null",
-     "render=null: no such render; available: auto, dashboard, live, plain; ~render leaves it out"),
+     "render=null: no such render; available: auto, dashboard, live, plain; 'render=[]' leaves it "
+     "out"),
     ("optimiser=adam", "optimiser: no such option; did you mean 'optimizer'?"),
     ("bacth_size=3", "bacth_size: no such option; did you mean 'batch_size'?"),
     ("optimizer.lr=1", "optimizer.lr: no such option; did you mean 'lr'?"),

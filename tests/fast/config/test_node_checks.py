@@ -150,13 +150,16 @@ def test_a_number_of_updates_may_be_said_in_epochs(value):
 UPDATES = "should be a number of updates (100) or of epochs (2epochs, 0.5epochs)"
 NODES = "should be a list of nodes, each a _target_ and its arguments"
 INVALID = (
-    "0epochs", "0.0epochs", "-1epochs", "2 epochs", "epochs", "2epoch s", "two epochs", "2", "",
-    1.5, True, [3],
+    "0epochs", "0.0epochs", "-1epochs", "2 epochs", "epochs", "2epoch s", "two epochs", "", 1.5,
+    True, [3],
 )  # fmt: skip
 
 
 @pytest.mark.parametrize(("node", "lines"), [
     *[({**COSINE, "num_updates": value}, [f"num_updates={value}: {UPDATES}"]) for value in INVALID],
+    ({**COSINE, "num_updates": "2"},
+     [f"num_updates=2: {UPDATES}; this is a text: "
+      "${oc.decode:${oc.env:NAME}} reads its value"]),
     *[({**STEP, "step_size": value}, [f"step_size={value}: should be greater than or equal to 1"])
       for value in (0, -3)],
     (sequential(COSINE, STEP, COSINE, milestones=["1epoch", "3"]),

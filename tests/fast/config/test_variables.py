@@ -71,8 +71,10 @@ def test_a_value_that_is_interpolated_is_checked_like_any_other(overrides, lines
 
 def test_a_number_of_the_environment_names_what_reads_it(monkeypatch):
     monkeypatch.setenv("ANDIRON_TEST_SIZE", "12")
-    wrong = "batch_size=12: should be a valid integer"
+    remedy = "this is a text: ${oc.decode:${oc.env:NAME}} reads its value"
+    wrong = f"batch_size=12: should be a valid integer; {remedy}"
     assert problems("batch_size=${oc.env:ANDIRON_TEST_SIZE}") == [wrong]
+    assert problems("batch_size='${oc.decode:${oc.env:ANDIRON_TEST_SIZE}}'") == []
     assert problems("name=${oc.env:ANDIRON_TEST_SIZE}") == []
 
 

@@ -121,6 +121,12 @@ def test_what_a_metric_refuses_is_an_error_with_what_it_got_and_the_remedy():
     assert message.endswith(", or leave it out, on the command line by ~metrics.theirs")
 
 
+def test_an_aggregator_is_not_given_the_probabilities_of_classes():
+    item = ClassificationOutput(LOSS, torch.randn(4, 3), torch.tensor([0, 1, 2, 0]))
+    message = message_of(errors.MismatchError, tallied, adapted(torchmetrics.MeanMetric()), [item])
+    assert "MeanMetric takes a value, which is not in the ClassificationOutput; give" in message
+
+
 def test_arguments_that_cannot_be_joined_are_refused_if_needed_at_once():
     metric = adapted(
         regression.PearsonCorrCoef(),

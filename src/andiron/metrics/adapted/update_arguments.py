@@ -70,6 +70,8 @@ def updates_of(
     Raises: MismatchError if the item lacks an argument.
     """
     names = [*takes]
+    if names == ["value"] and not isinstance(item, RegressionOutput):  # an aggregator
+        raise _misfit(metric, item, "takes a value, which is not in")
     if isinstance(item, GivesUpdates):
         return item.metric_updates(metric, names)
     if _takes_text(takes) and isinstance(getattr(item, "output", None), Tensor):

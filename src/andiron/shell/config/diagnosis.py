@@ -62,6 +62,7 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
     lines += [line for line in _schema_problems(valid, conf_dirs) if _option(line) not in reported]
     flags = command_arguments.of_the_configuration(arguments)  # which may be wrong
     place = "".join(map("{}={}: ".format, flags[::2], flags[1::2]))
+    place = "".join(getattr(error, "__notes__", [place]))  # a job of a sweep
     return lines or [place + resolution.message(error)]
 
 
@@ -188,7 +189,7 @@ def _problem(override: Override, choices: Groups) -> str | None:
             continue
         hint = errors.nearest(option, choices[group])
         is_optional = option == "null" and getattr(schema.Train, group, option) is None
-        instead = f"; ~{group} leaves it out" if is_optional else ""
+        instead = f"; '{group}=[]' leaves it out" if is_optional else ""
         further = "" if wings.optional(f"{wings.LAB}.commands") else f"; more are in {wings.IN_LAB}"
         available = f"available: {', '.join(choices[group])}{further}{instead}"
         line = f"{group}={option}: no such {group}{hint}; {available}"

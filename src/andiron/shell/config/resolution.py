@@ -119,9 +119,12 @@ def message(error: Exception) -> str:
         group, place = unchosen[1], reason[: unchosen.start()]
         near = errors.nearest(misplaced.current_name(group), schema.resume_policy())
         return f"{place}{group}: no such group{near}{OWN_GROUPS}"
-    reason, own, _ = reason.partition(" To append to your config use +hydra")
-    if own:  # which does not exist either
-        return f"{reason} There is no such option of Hydra; --cfg hydra prints all"
+    reason, unknown, given = reason.partition(" To append to your config use +")
+    if unknown:  # appended it would be refused
+        of_choice = "If some choices alone have it, sweep them in a command of their own"
+        is_hydras = given.startswith("hydra")
+        of_hydra = "There is no such option of Hydra; --cfg hydra prints all"
+        return f"{reason} {of_hydra if is_hydras else of_choice}"
     return "; ".join([reason, *(REMEDIES[words] for words in REMEDIES if re.search(words, reason))])
 
 

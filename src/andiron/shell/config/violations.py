@@ -6,6 +6,7 @@ import inspect
 import json
 import typing
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any, TypeVar
 
@@ -124,7 +125,10 @@ def _type_problem(kind: Any, value: Any) -> str:
 
 
 def _quoted(option: str, value: object, kind: Any) -> str:
-    """The argument to type for a value that Hydra read as a number, where a text is accepted."""
+    """What to type for a number where a text is accepted, or the text of one, as of oc.env."""
+    with suppress(ValueError):
+        if isinstance(value, str) and not _type_problem(kind, json.loads(value)):
+            return "; this is a text: ${oc.decode:${oc.env:NAME}} reads its value"
     text = json.dumps(value, default=str)
     if isinstance(value, str | list | dict) or _type_problem(kind, text):
         return ""

@@ -34,7 +34,11 @@ def run(sweep: HydraSweep, options: Options, arguments: list[str]) -> list[Excep
     jobs = combinations(sweep.loader, arguments)
     sweep_folder.record(sweep.config)
     for job in representative(jobs, sweep.loader):
-        sweep.compose(job)
+        try:
+            sweep.compose(job)
+        except Exception as error:
+            error.add_note(f"{' '.join(job)}: ")
+            raise
     return [result for result in sweep.launch(jobs, 0) if isinstance(result, Exception)]
 
 
