@@ -40,7 +40,8 @@ class NetworkFaults:
 
     def computed(self, gradients: Gradients, items: Sequence[object]) -> None:
         """Names parameters without a gradient."""
-        named = self._model.named_parameters() if hasattr(self._model, "network") else ()
+        model: Any = self._model
+        named = model.named_parameters() if hasattr(model, "network") else ()
         if names := [n for n, tensor in named if tensor.requires_grad and n not in gradients]:
             log.warning("%s: no gradient in this update: the loss does not depend on them; are "
                         "they unused, or behind detach() or no_grad()?", joined(names))
