@@ -1,4 +1,4 @@
-"""What of a network does not train, or is in no checkpoint, is named at the first two updates."""
+"""Tensors of a network that do not train or are in no checkpoint are named."""
 
 import pytest
 import torch
@@ -56,10 +56,6 @@ class Annealed(Network):
         return super().forward(inputs - self.mean) * self.rate
 
 
-def left():
-    return nn.Sequential(nn.Linear(4, 6), nn.Dropout(), nn.Linear(6, 3)).eval()
-
-
 @pytest.mark.parametrize(
     ("network", "names", "said"),
     [
@@ -67,10 +63,9 @@ def left():
         (Listed, ["layers", "shift", "named"], "tensors in no module"),
         (Detached, ["first.weight", "first.bias"], "no gradient in this update"),
         (Annealed, ["rate", "mean", "mask"], "changed in training, and in no checkpoint"),
-        (left, [], "network trains in evaluation mode: no dropout"),
     ],
 )
-def test_what_does_not_train_or_is_not_saved_is_named_once(network, names, said, caplog):
+def test_tensors_that_do_not_train_or_are_not_saved_are_named_once(network, names, said, caplog):
     train = DataLoader(
         ArrayDataset(torch.randn(9, 4), torch.arange(9) % 3), ArrayBatcher(), batch_size=4
     )

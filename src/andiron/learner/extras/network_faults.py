@@ -1,4 +1,4 @@
-"""What of a network does not train, or is in no checkpoint: named at the first two updates."""
+"""Names tensors of a network that do not train or are in no checkpoint, at the first updates."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,6 @@ class NetworkFaults:
         if (model := self._model) is None:
             return
         if (before := self._state) is None:
-            _warn_of_evaluation_mode(model)
             if names := [*_outside(model)]:
                 log.warning("%s: tensors in no module, so not trained, saved or moved to a device; "
                             "keep them in a ModuleList, ModuleDict or ParameterList", joined(names))
@@ -45,16 +44,6 @@ class NetworkFaults:
         if names := [n for n, tensor in named if tensor.requires_grad and n not in gradients]:
             log.warning("%s: no gradient in this update: the loss does not depend on them; are "
                         "they unused, or behind detach() or no_grad()?", joined(names))
-
-
-def _warn_of_evaluation_mode(model: nn.Module) -> None:
-    """Names a part of several layers that trains as `from_pretrained` of transformers leaves it."""
-    for name, module in model.named_modules():
-        if not module.training and [*module.children()]:
-            if any(parameter.requires_grad for parameter in module.parameters()):
-                log.warning("%s trains in evaluation mode: no dropout, and the statistics of "
-                            "BatchNorm stay; call its train() first if that is not meant", name)
-                return
 
 
 def _outside(model: nn.Module) -> Iterator[str]:
@@ -77,8 +66,9 @@ def _unsaved(model: nn.Module) -> Iterator[tuple[str, tuple[object, ...]]]:
     for name, module in model.named_modules():
         if type(module).__module__.partition(".")[0] in (*errors.OWN, *errors.LIBRARIES):
             continue
-        buffers = {key: module._buffers[key] for key in module._non_persistent_buffers_set}
-        for key, value in {**vars(module), **buffers}.items():
+        buffers = module.named_buffers(recurse=False)
+        passing = {key: t for key, t in buffers if key in module._non_persistent_buffers_set}
+        for key, value in (vars(module) | passing).items():
             if isinstance(value, Tensor) and not value.is_inference():
                 yield f"{name}.{key}", (id(value), value._version, value)
             elif isinstance(value, int | float) and key != "training":

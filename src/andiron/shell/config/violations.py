@@ -125,7 +125,7 @@ def _type_problem(kind: Any, value: Any) -> str:
 
 
 def _quoted(option: str, value: object, kind: Any) -> str:
-    """What to type for a number where a text is accepted, or the text of one, as of oc.env."""
+    """The remedy for a number where a text is accepted, or for its text, as of oc.env."""
     with suppress(ValueError):
         if isinstance(value, str) and not _type_problem(kind, json.loads(value)):
             return "; this is a text: ${oc.decode:${oc.env:NAME}} reads its value"
