@@ -168,7 +168,7 @@ class Loop:
         """The batches of this process's first epoch, once they fit the model; later ones are alike.
         """
         train, updater = self._train, self._updater
-        updater.instruments.append(NetworkFaults(updater.model))
+        updater.instruments.append(NetworkFaults(updater.model, updater.instruments))
         is_whole = self._agenda.is_whole(self._position, len(train))
         parts = train, updater.model, updater.world, self._accumulation
         return first_batch.refused(batches, *parts, is_whole=is_whole)

@@ -109,7 +109,7 @@ class Updater:
         """
         optimizer, transform, updates = self.optimizer, self.transform, position.updates
         before, rates = self._begin(updates), self.rates(updates)
-        for instrument in self.instruments:
+        for instrument in [*self.instruments]:  # one may leave
             instrument.before(batches, position)
         gradients, items = self.gradients(batches, position, loader)
         for instrument in self.instruments:

@@ -14,33 +14,30 @@ log = logging.getLogger("andiron")
 
 
 class NetworkFaults:
-    """An instrument; a model without a `network` may train its parts in turn."""
+    """One of the `instruments` of two updates; a model without `network` may train by parts."""
 
-    def __init__(self, model: nn.Module):
-        self._model: nn.Module | None = model
+    def __init__(self, model: nn.Module, instruments: list[Any]):
+        self._model, self._instruments = model, instruments
         self._state: dict[str, tuple[object, ...]] | None = None
 
     def before(self, batches: Sequence[object], position: object) -> None:
         """Names tensors that no module has, and after an update what changed and is not saved."""
-        if (model := self._model) is None:
-            return
         if (before := self._state) is None:
-            if names := [*_outside(model)]:
+            if names := [*_outside(self._model)]:
                 log.warning("%s: tensors in no module, so not trained, saved or moved to a device; "
                             "keep them in a ModuleList, ModuleDict or ParameterList", joined(names))
-            self._state = dict(_unsaved(model))
+            self._state = dict(_unsaved(self._model))
             return
-        now = dict(_unsaved(model))
+        now = dict(_unsaved(self._model))
         if names := [name for name in before if before[name][:2] != now.get(name, ())[:2]]:
             log.warning("%s: changed in training, and in no checkpoint: a resumed run, evaluate "
                         "and predict begin with the first value; keep it in a buffer",
                         joined(names))
-        self._model = self._state = None
+        self._instruments.remove(self)
 
     def computed(self, gradients: Gradients, items: Sequence[object]) -> None:
         """Names parameters without a gradient."""
-        model: Any = self._model
-        named = model.named_parameters() if hasattr(model, "network") else ()
+        named = self._model.named_parameters() if hasattr(self._model, "network") else ()
         if names := [n for n, tensor in named if tensor.requires_grad and n not in gradients]:
             log.warning("%s: no gradient in this update: the loss does not depend on them; are "
                         "they unused, or behind detach() or no_grad()?", joined(names))
