@@ -5,19 +5,16 @@ import io
 import numpy
 import pytest
 import torch
-from google.protobuf import text_format
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.graph_pb2 import GraphDef
 from tensorboard.plugins.hparams import api_pb2, metadata
-from tensorboard.plugins.projector import projector_plugin
-from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
 from tensorboard.util import tensor_util
 
 from andiron import randomness
-from andiron.protocols import Decisions, Embeddings, Operation, Point
+from andiron.protocols import Decisions, Operation, Point
 from andiron.writers import JsonLinesWriter, TensorBoardWriter
 
 POINTS = [
@@ -394,27 +391,3 @@ def test_a_graph_has_a_node_for_each_operation_unless_switched_off(tmp_path):
     assert [value.size for value in shape.dim] == [1, 2]
     assert nodes[1].attr["weights"].s == b"head.weight [2, 3]"
     assert not any(event.graph_def for event in events(tmp_path / "off"))
-
-
-def test_embeddings_are_files_that_the_projector_reads(tmp_path):
-    features = torch.tensor([[1.5, -2.0], [0.25, 1e-9], [0.0, 3.0]])
-    columns = {"sample": ["0", "1", "2"], "target": ["cat", "a\tdog", "cat"]}
-    shown = Embeddings(features, columns, torch.zeros(1, 10, 8, dtype=torch.uint8), (5, 4))
-    asked = []
-    for embeddings in (None, 3):
-        writer = TensorBoardWriter(tmp_path, embeddings=embeddings)
-        writer.show_embeddings(lambda most: asked.append(most) or shown)
-        writer.close()
-    assert asked == [3]
-    folder = tmp_path / "valid"
-    read = projector_plugin._read_tensor_tsv_file(str(folder / "features.tsv"))
-    numpy.testing.assert_array_equal(read, features.numpy())
-    labels = ["sample\ttarget", "0\tcat", "1\ta dog", "2\tcat"]
-    assert (folder / "labels.tsv").read_text().splitlines() == labels
-    with Image.open(folder / "sprite.png") as sprite:
-        assert sprite.size == (8, 10)
-    config = ProjectorConfig()
-    text_format.Parse((folder / "projector_config.pbtxt").read_text(), config)
-    (points,) = config.embeddings
-    assert (points.tensor_path, points.metadata_path) == ("features.tsv", "labels.tsv")
-    assert [*points.sprite.single_image_dim] == [4, 5]  # width and height

@@ -13,11 +13,13 @@ from typing import Annotated
 from pydantic import Field
 from tensorboard.plugins.hparams import api_pb2, plugin_data_pb2
 
+from andiron import errors
 from andiron.disk import append_only, guarded_folders
 from andiron.disk.append_only import AppendOnlyFile
+from andiron.plain import wings
 from andiron.writers.fanout import AcceptedNames
 from andiron.protocols import Embeddings, Hyperparameters, Operation, Pages, Point, Position
-from andiron.writers.shipped import event_file, projector
+from andiron.writers.shipped import event_file
 from andiron.writers.shipped.event_file import PREFIX
 
 HPARAMS = "hparams"  # the folder with a run's row of the HParams tab
@@ -103,7 +105,9 @@ class TensorBoardWriter:
     def show_embeddings(self, computed: Callable[[int], Embeddings]) -> None:
         """Writes files for the Projector tab, next to the validation values."""
         if self._num_embedded is not None:
-            projector.write(self._folder / "valid", computed(self._num_embedded))
+            what = "writers.tensorboard.embeddings"
+            lab = wings.required("views.projector", what, errors.ConfigError)
+            lab.write(self._folder / "valid", computed(self._num_embedded))
 
     def end_session(self, *, succeeded: bool) -> None:
         """Closes the run's row in the HParams tab."""
