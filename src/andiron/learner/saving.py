@@ -185,8 +185,20 @@ class Saver:
         self.load(newest)
         if self._checkpointer:
             self._checkpointer.adopt(folder, newest)
+            self._begin_to_restore(self._checkpointer)
         self._resumed = newest
         return folder
+
+    def _begin_to_restore(self, checkpointer: Checkpointer) -> None:
+        """Gives the best checkpoint to a rule that restores from now on, if it judges alike."""
+        rules, strategy = self._state.early_stopping, checkpointer.strategy
+        for judge in strategies.keeping_best(strategy)[:1]:
+            observes = [judge.metric, judge.split, judge.direction]
+            if rules.restoring and not rules.best and rules.restoring.observes == observes:
+                best = self._world.decided(lambda: strategies.best(strategy, checkpointer.saved))
+                if best:
+                    with self.best() as epoch:
+                        rules.begin(best.values[judge.split][judge.metric], epoch, best.updates)
 
     def rewind(self) -> None:
         """Cuts the writers back to the checkpoint from which the run was resumed."""

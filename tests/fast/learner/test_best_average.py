@@ -48,3 +48,30 @@ def test_the_averaged_weights_that_were_best_are_given(tmp_path, name, restores)
     assert all(torch.equal(result[key], tensor.to(result[key].dtype))
                for key, tensor in expected.items())  # fmt: skip
     assert made.summary()["weights"]["test"] == f"best, of epoch {epoch}, average {name}"
+
+
+@pytest.mark.parametrize("restored", [None, False], ids=["a new rule", "one that restored nothing"])
+@pytest.mark.parametrize("split", ["valid", "valid-ema"])
+def test_a_rule_that_begins_to_restore_in_a_resumed_run_knows_its_best(tmp_path, split, restored):
+    wrong = [(inputs, (targets + 1) % 3) for inputs, targets in BATCHES]  # it gets ever worse
+
+    def run(num_epochs, *rules):
+        torch.manual_seed(1)
+        task = Classifier(nn.Linear(4, 3))
+        builder = LearnerBuilder(tmp_path, num_epochs=num_epochs, resume=True)
+        builder.metric_valid_numeric(Loss()).renderer(None).averages(ema=Ema(0.9))
+        builder.with_file_checkpointer(KeepBest("loss", split))
+        builder.early_stopping(**{rule: given for rule, given in zip(["rule"], rules)})
+        with builder.build(task, Optimizer(torch.optim.SGD, task), 0.8) as made:
+            made.fit(BATCHES, wrong, wrong)
+        return made
+
+    first = [EarlyStopping("loss", split=split, patience=9, restores_best=False)]
+    weights = run(3, *first[: restored is not None]).best().state_dict()
+    rule = EarlyStopping("loss", split=split, patience=5, restores_best=True)
+    made, epoch = run(20, rule), 1 + (split == "valid-ema")
+    seen = rule.observed
+    assert (seen.epoch_of_best, seen.update_of_best) == (epoch, 5 * epoch)
+    assert seen.last_update == 5 * (8 if restored is None else epoch + 5)  # patience begins with it
+    assert made.summary()["weights"]["test"].startswith(f"best, of epoch {epoch}")
+    assert all(torch.equal(made.model.state_dict()[name], weights[name]) for name in weights)

@@ -7,6 +7,7 @@
 """
 
 import copy
+import dataclasses
 import logging
 import math
 from collections.abc import Callable, Mapping
@@ -231,6 +232,16 @@ class StoppingRules:
                 self._keep(self._measured_weights())
         if reason := self.decision:
             log.info("stopped early in epoch %d, after update %d: %s", epoch, updates, reason)
+
+    def begin(self, value: float, epoch: int, updates: int) -> None:
+        """Keeps the model's weights as those of the best `value` before the rule restored any."""
+        if rule := self.restoring:
+            gain = rule.observed.value_at_gain
+            rule.observed = dataclasses.replace(
+                rule.observed, best=value, epoch_of_best=epoch, update_of_best=updates,
+                value_at_gain=value if gain is None else gain,
+            )  # fmt: skip
+            self._keep(model_weights.entries(self._model))
 
     def _measured_weights(self) -> dict[str, Tensor]:
         """The weights that the restoring rule's split was measured with."""
