@@ -237,6 +237,60 @@ def test_windows_of_the_page_share_no_value_between_parts(monkeypatch):
     assert planted == {"train", "valid", "test"}
 
 
+class Copies(Windows):
+    """Windows that are copies, [time] or [channels, time], which begin `every` so many numbers."""
+
+    def __init__(self, channels=0, every=1, gap=None, dtype=torch.float32):
+        super().__init__(gap)
+        self.series = self.series.to(dtype)
+        self.series, self.channels, self.every = (self.series * 7).sin(), channels, every
+
+    def __len__(self):
+        return 82 // self.every
+
+    def __getitem__(self, index):
+        begin = index * self.every
+        window = self.series[begin : begin + 8].clone()
+        if self.channels:
+            window = torch.stack([window] * self.channels)
+        return {"window": window, "next": self.series[begin + 8].item()}
+
+
+@pytest.mark.parametrize("channels", [0, 3, 12])
+@pytest.mark.parametrize("every, least", [(1, 7), (3, 2), (4, 1)])
+def test_windows_that_are_copies_are_refused_in_order_and_named_at_random(
+    channels, every, least, caplog
+):
+    windows = Copies(channels, every)
+    remedy = f"leave out {least} or more"
+    with pytest.raises(errors.DataError, match=remedy):
+        data.torch_dataset(train=windows, split="in_order")
+    data.torch_dataset(train=Copies(channels, every, gap=least), split="in_order")
+    data.torch_dataset(train=windows, split={"gap": 2 * least})
+    assert not caplog.messages
+    data.torch_dataset(train=windows)
+    assert "samples 0 and 1 of Copies share values" in caplog.text
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_windows_of_any_precision_are_named(dtype, caplog):
+    data.torch_dataset(train=Copies(dtype=dtype))
+    assert "samples 0 and 1 of Copies share values" in caplog.text
+
+
+@pytest.mark.parametrize("samples", [
+    torch.zeros(9, 12), torch.eye(9, 12), torch.arange(12.0).expand(9, 12), torch.ones(9, 0),
+    torch.arange(9.0), torch.arange(36.0).view(9, 4), torch.eye(9).expand(9, 9, 9),
+    torch.arange(9 * 60).view(9, 3, 4, 5), torch.arange(12).expand(9, 12) % 2,
+    torch.eye(9).flip(0), torch.arange(12.0).expand(9, 12) % 4,
+], ids=lambda samples: str([*samples.shape]))  # fmt: skip
+def test_samples_of_no_series_are_no_windows(samples, caplog):
+    train = torch.utils.data.TensorDataset(samples, torch.zeros(9))
+    data.torch_dataset(train=train, split="in_order", valid=0.3, test=0.3)
+    data.torch_dataset(train=train, valid=0.3, test=0.3)
+    assert "share values" not in caplog.text
+
+
 @pytest.mark.parametrize("numbers, least", [
     (torch.arange(90.0), 8), (torch.arange(90.0).numpy(), 7),  # its next value is a copy
 ])  # fmt: skip
@@ -252,7 +306,7 @@ def test_windows_in_order_without_their_gap_are_refused(numbers, least, caplog):
     for made in (
         data.torch_dataset(train=train, split={"gap": 8}),
         data.torch_dataset(train=Windows(gap=8), split="in_order"),
-        data.torch_dataset(train=Windows(copied=True, gap=8), split="in_order"),
+        data.torch_dataset(train=Windows(copied=True, gap=8), split={"gap": 3}),
     ):
         assert rows(made.valid)[0] - rows(made.train)[-1] == 9
         assert rows(made.test)[0] - rows(made.valid)[-1] == 9

@@ -1,7 +1,7 @@
 """Samples of a torch data set as they are divided: their groups, and windows that overlap."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ def values_of(dataset: Any, column: Any) -> list[Any]:
 
 
 def check_windows(dataset: Any, division: Division, rows: Parts) -> None:
-    """Warns of windows of a series that are divided at random, by tensors that share memory.
+    """Warns of windows of a series that are divided at random, by the values that samples share.
 
     Raises: DataError naming the gap to leave between parts in order, if two parts share values.
     """
@@ -49,7 +49,7 @@ def check_windows(dataset: Any, division: Division, rows: Parts) -> None:
         for part in parts[1:]:
             first = int(part[0])
             last = before = first - 1 - division.rows_between
-            while before >= 0 and _share_memory(dataset, before, first):
+            while before >= 0 and _overlap(dataset, before, first):
                 before -= 1
             if before < last:
                 gap = first - 1 - before
@@ -59,7 +59,7 @@ def check_windows(dataset: Any, division: Division, rows: Parts) -> None:
                     f"out {gap} or more: 'data.split={{gap: {gap}}}', or an attribute "
                     f"{name}.gap = {gap}"
                 )
-    elif division.column is None and len(parts) > 1 and _share_memory(dataset, 0, 1):
+    elif division.column is None and len(parts) > 1 and _overlap(dataset, 0, 1):
         log.warning(
             "data.split: samples 0 and 1 of %s share values, as overlapping windows of a series "
             "do, and held-out samples are drawn at random: a result on them says little of new "
@@ -67,15 +67,37 @@ def check_windows(dataset: Any, division: Division, rows: Parts) -> None:
         )  # fmt: skip
 
 
-def _share_memory(dataset: Any, *indices: int) -> bool:
-    """Whether two samples have views of the same memory, other than one that both have whole."""
+def _overlap(dataset: Any, before: int, first: int) -> bool:
+    """Whether two samples have views of the same memory, other than one that both have whole.
+
+    Or copies of one series, from which the sample before `first` is seen to be copied too.
+    """
     with randomness.default_generators_restored():
-        samples = [dataset[index] for index in indices]  # both alive, so that no memory is reused
-    first, second = ([*_arrays(sample)] for sample in samples)
+        # all alive, so that no memory is reused
+        samples = [dataset[index] for index in (before, first - 1, first)]
+    one, near, other = ([*_arrays(sample)] for sample in samples)
     return any(
-        one.__array_interface__ != other.__array_interface__ and np.shares_memory(one, other)
-        for one in first for other in second
+        own.__array_interface__ != its.__array_interface__ and np.shares_memory(own, its)
+        for own in one for its in other
+    ) or any(
+        _are_shifted(axis, first - before)
+        for own in zip(one, near, other) for axis in (own, [array.T for array in own])
     )  # fmt: skip
+
+
+def _are_shifted(arrays: Iterable[np.ndarray], samples: int) -> bool:
+    """Whether the second array's rows continue in the third, and the first's, `samples` before."""
+    one, near, other = arrays
+    size = len(other) if other.ndim and one.shape == near.shape == other.shape else 0
+    if np.array_equal(near, other):  # such as positions, and no series
+        return False
+    for rows in range(1, min(size // 2, size - 4) + 1):
+        same = near[rows:]
+        if np.array_equal(same[0], other[0]) and np.array_equal(same, other[:-rows]):
+            shift = rows * samples
+            is_there = shift < size and np.array_equal(one[shift:], other[:-shift])
+            return is_there and len(np.unique(same)) > 3  # not one of two classes, or padding
+    return False
 
 
 def _arrays(value: Any) -> Iterator[np.ndarray]:
@@ -87,4 +109,7 @@ def _arrays(value: Any) -> Iterator[np.ndarray]:
     elif isinstance(value, np.ndarray):
         yield value
     elif isinstance(value, Tensor) and value.device.type == "cpu" and value.layout == torch.strided:
-        yield value.detach().numpy()
+        value = value.detach()
+        if value.is_floating_point() and value.itemsize < 4:  # NumPy has no bfloat16
+            value = value.view(torch.int16 if value.itemsize == 2 else torch.int8)
+        yield value.numpy()
