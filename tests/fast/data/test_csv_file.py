@@ -392,6 +392,11 @@ def test_sums_below_the_rows_are_named(tmp_path, caplog, below, named):
         recorded_kind.of(described.of_splits(splits)).samples(path)  # the rows of `predict`
         lines = [line for line in caplog.messages if "no number" in line]
         assert [line.rpartition("/")[2].partition("; if")[0] for line in lines] == said * 2
+    caplog.clear()
+    path.write_text(path.read_text().replace("7,1,7", "7,n.a.,7"))
+    with pytest.raises(errors.DataError, match="line 9, column 'c': 'n.a.' is not a finite"):
+        csv(path=str(path), target="y", missing="median", **options)
+    assert sums[0] in caplog.text  # with the bad lines, not after them
 
 
 def test_a_remedy_writes_no_file_that_is_there(tmp_path, monkeypatch):

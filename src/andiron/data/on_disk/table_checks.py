@@ -56,6 +56,9 @@ def checked(source: str, table: Table, request: Request) -> Columns:
     skipped = sorted({*table.bad, *(table.lines[row] for row in bad["row"])})
     is_skipped = 0 < len(skipped) <= request.max_bad_lines
     refused = _refusal(source, table, request, bad, len(kept)) if skipped else ""
+    lines = np.asarray(table.lines)[kept]
+    if request.missing not in ("refuse", "drop"):
+        _warn_of_sums(source, table.unit, lines, values, kinds, kept)
     if refused and not (len(kept) and (request.is_partial or is_skipped)):
         raise errors.DataError(refused)
     if not len(kept):
@@ -70,9 +73,6 @@ def checked(source: str, table: Table, request: Request) -> Columns:
     if len(kept) < size:
         for name in values:  # one column at a time in memory twice
             values[name] = values[name][kept]
-    lines = np.asarray(table.lines)[kept]
-    if request.missing not in ("refuse", "drop"):
-        _warn_of_sums(source, table.unit, lines, values, kinds)
     return Columns(
         source,
         values,
@@ -100,12 +100,12 @@ def _repeated_headers(kinds: Kinds, values: Values) -> polars.DataFrame:
 
 
 def _warn_of_sums(
-    source: str, unit: str, lines: np.ndarray, values: Values, kinds: Kinds
+    source: str, unit: str, lines: np.ndarray, values: Values, kinds: Kinds, kept: np.ndarray
 ) -> None:
     """Names rows with texts alone, as sums are, if they are few, or the last row is one."""
     quantities = [name for name in kinds if kinds[name] != "text"]
     names = quantities if len(quantities) > 1 else kinds
-    bare = reduce(and_, (values[name].is_null() for name in names)).arg_true()
+    bare = reduce(and_, (values[name][kept].is_null() for name in names)).arg_true()
     if len(bare) and (bare[-1] == len(lines) - 1 or len(bare) < MOST_SUMS * len(lines)):
         log.warning(
             "%s, %s %s: no number or date among the features of a sample; if it is a sum, remove "
