@@ -68,7 +68,8 @@ def likeliest(logits: Tensor, class_names: Names) -> Iterator[Fields]:
 def text_of(target: Tensor, class_names: Names) -> str:
     """The first values of a target, or its class; empty for several classes."""
     if target.is_floating_point():
-        return ", ".join(f"{value:.6g}" for value in target.reshape(-1)[:8].tolist())
+        values = (f"{value:.6g}" for value in target.reshape(-1)[:8].tolist())
+        return ", ".join(values) + ", ..." * (target.numel() > 8)
     if target.dim():
         return ""
     names = class_names or ()

@@ -197,6 +197,8 @@ def test_ratings_are_values_if_they_are_integers_too(own, dtype):
     item = task.valid_step({"x": torch.randn(3, 4), "labels": ratings})
     assert isinstance(item, outputs.RegressionOutput) and item.targets.dtype == torch.float32
     assert [*task.answers(torch.tensor([[0.5, 2.0]]), {})] == [{"text": "0.5, 2"}]
+    nine = ", ".join("01234567") + ", ..."
+    assert [*task.answers(torch.arange(9.0)[None], {})] == [{"text": nine}]
     assert item.output.shape == item.targets.shape == (3, 1)
     assert int(item.weight) == 3
 
