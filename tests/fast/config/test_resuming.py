@@ -138,9 +138,11 @@ def test_nothing_is_changed_in_what_is_given(one, other):
 
 
 def test_changes_are_shown_and_recorded_with_both_values(caplog):
-    result = changed(lr=0.2, model__dropout=0.5)
+    result = changed(lr=0.2, model__dropout=0.5, model__bias=None)
     with caplog.at_level("INFO", "andiron"):
         resume_policy.log_start("resuming", leaves.by_name(result), 1)
     lines = ["changed: lr: 0.1 -> 0.2", "changed: model.dropout: nothing -> 0.5"]
     assert caplog.messages == ["resuming", *lines]
-    assert leaves.by_name(result) == {"lr": [0.1, 0.2], "model.dropout": [None, 0.5]}
+    assert leaves.by_name(result) == {
+        "lr": [0.1, 0.2], "model.dropout": [None, 0.5], "model.bias": [None, None]
+    }  # fmt: skip

@@ -1,5 +1,6 @@
 """Jobs of a sweep: their configurations, limits and shares of the machine, and launchers."""
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ from andiron.plain import processor
 from andiron.shell.cli import command_line
 from andiron.shell.config import composition, violations
 from andiron.shell.training import train
-from andiron.wings.sweep import job_process, shares
+from andiron.wings.sweep import job, job_process, shares
 from andiron.wings.sweep.launching import HydraSweep
 from andiron.wings.sweep.scheduling import Limits
 
@@ -118,6 +119,19 @@ class Broken(Launcher):
 
     def launch(self, overrides, initial_job_idx):
         raise RuntimeError("a worker was killed")
+
+
+def test_a_sweep_shows_the_warnings_of_a_job_and_its_end_once():
+    replies = []
+    handler = job._Warnings(replies.append)
+    log = logging.getLogger("andiron.job")
+    log.addHandler(handler)
+    try:
+        log.warning("few %s", "rows")
+        log.error("%s: %s", "interrupted", "SIGTERM")  # of a pruned job, whose line says so
+    finally:
+        log.removeHandler(handler)
+    assert replies == [{"warnings": {"few %s": "few rows"}}]
 
 
 def test_a_launcher_that_fails_names_itself(tmp_path):

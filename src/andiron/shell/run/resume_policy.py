@@ -122,7 +122,8 @@ def log_start(start: str, changes: Changes, batch: int) -> None:
     log.info("%s", start)
     for name, sides in changes.items():
         before, now = ("nothing" if side is None else side for side in sides)
-        log.info("changed: %s: %s -> %s", name, before, now)
+        if before != now:
+            log.info("changed: %s: %s -> %s", name, before, now)
     names = [name for name in changes if name.partition(".")[0] == "seed"]
     if names and batch:
         log.warning(

@@ -54,6 +54,8 @@ class _Warnings(logging.Handler):
     def __init__(self, reply: Reply):
         super().__init__(logging.WARNING)
         self._reply = reply
+        # errors are in the reason of the job's end
+        self.addFilter(lambda record: record.levelno < logging.ERROR)
         self._messages = dict[str, str]()
 
     def emit(self, record: logging.LogRecord) -> None:
