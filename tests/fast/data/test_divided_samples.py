@@ -238,7 +238,7 @@ def test_windows_of_the_page_share_no_value_between_parts(monkeypatch):
 
 
 class Copies(Windows):
-    """Windows that are copies, [time] or [channels, time], which begin `every` so many numbers."""
+    """Windows that are copies, [time] or [channels, time], which begin at every n-th number."""
 
     def __init__(self, channels=0, every=1, gap=None, dtype=torch.float32):
         super().__init__(gap)

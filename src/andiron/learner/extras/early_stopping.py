@@ -234,7 +234,7 @@ class StoppingRules:
             log.info("stopped early in epoch %d, after update %d: %s", epoch, updates, reason)
 
     def begin(self, value: float, epoch: int, updates: int) -> None:
-        """Keeps the model's weights as those of the best `value` before the rule restored any."""
+        """Keeps the model's weights, which gave the best `value` before the rule restored any."""
         if rule := self.restoring:
             gain = rule.observed.value_at_gain
             rule.observed = dataclasses.replace(
