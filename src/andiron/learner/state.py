@@ -201,7 +201,7 @@ class LearnerState:
             there = ", ".join(saved.averages) or "none"
             remedy = f"the state has {there}; build the learner with those"
             raise errors.MismatchError(f"averages {missing} are not in the state: {remedy}")
-        if self.optimizer.owners() == state["owners"]:  # else `continue_from` says what differs
+        if not self.optimizer.misfits(state["owners"]):  # else `continue_from` says what differs
             problems = slot_checks.problems(self.optimizer, saved.optimizer, state)
             _refuse(saved.place(contents.OPTIMIZER), problems)
         expected: dict[str, Mapping[str, Tensor]] = {}

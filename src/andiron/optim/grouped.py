@@ -27,6 +27,8 @@ from andiron.optim.optimizer import Closure, Optimizer
 from andiron.optim.own.frozen_modules import FrozenModules
 from andiron.optim.owners.group import Group, part_of, recomputed_part, transformed
 from andiron.optim.owners.ownership import BASE
+from andiron.plain import readable
+from andiron.plain.plain_values import Named
 from andiron.schedules.schedule import Schedule, peak_rate
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -211,23 +213,31 @@ class GroupedOptimizer:
             for name, group in self.groups.items()
         }
 
+    def misfits(self, owners: Mapping[str, Named]) -> list[str]:
+        """A line for each group that a state of these owners does not fit.
+
+        A group that had no optimizer, as it never trained, fits: its optimizer begins anew.
+        """
+        now = self.owners()
+        return [
+            f"{name}: was {_owner(owners.get(name))}, is {_owner(now.get(name))}"
+            for name in {**owners, **now}
+            if name not in now
+            or owners.get(name) not in (now[name], now[name] | {"optimizer": None})
+        ]
+
     def continue_from(self, state: Mapping[str, Any]) -> None:
         """Restores which groups are frozen, and which of them will thaw, from a learner's state.
 
         Raises: OwnershipError listing the differences between saved and current owners.
         """
-        owners, now = state["owners"], self.owners()
-        lines = [
-            f"{name}: was {owners.get(name, 'absent')}, is {now.get(name, 'absent')}"
-            for name in {**owners, **now}
-            if owners.get(name) != now.get(name)
-        ]
-        if lines:
+        if lines := self.misfits(owners := state["owners"]):
             raise errors.OwnershipError(
                 "the checkpoint's optimizer state belongs to other owners; resume with the groups "
-                "it was made with:\n  " + "\n  ".join(lines)
+                "it was made with, or take its weights alone (start_from):\n  " + "\n  ".join(lines)
             )
-        self.waiting &= {*state.get("waiting", state["frozen"])}
+        begun = {name for name, owner in self.owners().items() if owner != owners[name]}
+        self.waiting = self.waiting & {*state.get("waiting", state["frozen"])} | begun
         self._freeze({*state["frozen"]})
 
     @contextmanager
@@ -253,3 +263,9 @@ class GroupedOptimizer:
         still = [group.parameters for group in groups if not group.trains_statistics]
         self.frozen_modules.choose({t for parameters in still for t in parameters.values()})
         self.prove()
+
+
+def _owner(owner: Named | None) -> str:
+    if owner is None:
+        return "absent"
+    return f"{owner['optimizer'] or 'frozen'} of {readable.joined(owner['parameters'])}"

@@ -333,9 +333,24 @@ def test_a_state_of_other_owners_is_refused_by_what_differs():
     saved = {"owners": two_groups(model).owners()}
     message = message_of(errors.OwnershipError, other.continue_from, saved)
     assert message.splitlines()[1:] == [
-        "  body: was {'optimizer': 'torch.optim.Adam', 'parameters': ['0.weight', '3.weight']}, "
-        "is {'optimizer': 'torch.optim.SGD', 'parameters': ['0.weight', '3.weight']}"
+        "  body: was torch.optim.Adam of 0.weight, 3.weight, "
+        "is torch.optim.SGD of 0.weight, 3.weight"
     ]
+
+
+@pytest.mark.parametrize("frozen_updates", [0, 7])
+def test_a_group_that_never_trained_begins_anew_where_it_is_to_train(frozen_updates):
+    model = network()
+    body = dataclasses.replace(two_groups(model).groups["body"], optimizer=None)
+    before = GroupedOptimizer(model, [body, two_groups(model).groups["rest"]])
+    saved = {"owners": before.owners(), "frozen": before.frozen, "waiting": [*before.waiting]}
+    thawed = two_groups(network(), frozen_updates=frozen_updates)
+    thawed.continue_from(saved)
+    assert thawed.frozen == ["body"]
+    thawed.thaw(5)
+    assert thawed.frozen == (["body"] if frozen_updates else [])
+    thawed.thaw(7)
+    assert thawed.frozen == []
 
 
 def test_two_groups_resume_bit_for_bit():

@@ -110,6 +110,19 @@ def test_a_fork_has_its_parents_options_and_its_changes(parent):
     assert called(evaluate.main, "second").code == 0
 
 
+@pytest.mark.parametrize(
+    ("frozen", "recorded"),
+    [("10", []), ("false", ["summary.json: param_groups.body.frozen is False, not 10"])],
+)
+def test_a_fork_thaws_a_group_that_never_trained(here, frozen, recorded):
+    head, thawed = [*DIGITS, "param_groups=head_only"], "param_groups.body.frozen="
+    assert trained(*RUN, *head).code == 0
+    allowed = f"{thawed}{frozen}", "resume_allow=[param_groups]"
+    forked("fork_from=parent@10", "hydra.run.dir=fork", *allowed)
+    assert trained(*RUN, *head, f"{thawed}10", "hydra.run.dir=straight").code == 0
+    assert differences("straight", "fork", 10) == recorded
+
+
 def test_names_of_checkpoints(parent):
     forked("fork_from=parent@best", "hydra.run.dir=best", "num_epochs=4")
     forked("fork_from=parent", "hydra.run.dir=latest", "num_epochs=4")

@@ -33,8 +33,9 @@ def problems(
     for inner in optimizer.optimizers:
         own = {key: state[key] for key in state if names[key] in inner.parameters}
         yield from _slot_problems(inner, own)
-    stateless = without_state(optimizer, state)
-    yield from (f"{name!r} has no state" for name in stateless if name not in saved["stateless"])
+    idle = (owner["parameters"] for owner in saved["owners"].values() if not owner["optimizer"])
+    stateless = {*without_state(optimizer, state)}.difference(saved["stateless"], *idle)
+    yield from (f"{name!r} has no state" for name in sorted(stateless))
     groups, frozen = optimizer.groups.keys(), {*saved["frozen"]}
     if frozen - groups or not groups - frozen:
         yield f"frozen are {', '.join(sorted(frozen))}, of {', '.join(groups)}"
