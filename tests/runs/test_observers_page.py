@@ -98,8 +98,8 @@ def test_the_command_of_the_page_ends_at_the_target_freezes_and_sends(here, chat
 def test_observers_without_their_folder_are_asked_for_it(here):
     ended = called(train.main, "observers=target")
     assert ended.problems == [
-        "observers=target: no such observers; name the folder above observers/target.yaml by "
-        "--config-dir"
+        "observers=target: should be an object, as the defaults of a file choose it: "
+        "`override /observers: target`; files of your own need --config-dir"
     ]
 
 

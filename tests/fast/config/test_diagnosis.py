@@ -191,6 +191,15 @@ def test_choices_of_the_user_that_hydra_would_pass_over_are_refused_by_name(tmp_
     assert "mine.yaml" not in message
 
 
+@pytest.mark.parametrize(("typed", "beginning"), [("true", "debug=True"), ("default", "debug")])
+def test_a_folder_with_the_name_of_an_option_is_named(tmp_path, typed, beginning):
+    (tmp_path / "debug").mkdir()
+    (tmp_path / "debug" / "default.yaml").write_text("# @package _global_\nnum_epochs: 1\n")
+    given = ["--config-dir", str(tmp_path), f"debug={typed}"]
+    message = message_of(errors.ConfigError, composition.composed, CONF, given)
+    assert f"  {beginning}: an option, which a folder of yours with its name hides" in message
+
+
 def test_a_file_of_the_users_own_config_dir_is_accepted(tmp_path):
     (tmp_path / "experiment").mkdir()
     (tmp_path / "experiment" / "mine.yaml").write_text("# @package _global_\nlr: 0.5\n")
@@ -209,6 +218,12 @@ def test_a_file_of_the_users_own_config_dir_is_accepted(tmp_path):
      "Cannot merge ... `override /GROUP: null` among"),
     ("# conf/experiment/mine.yaml\n# @package _global_\ndefaults: [override /data: csv]\n", [],
      "first line of that file is to be: # @package"),
+    ("# @package _global_\nwriters: [csv]\n", [], "as `override /writers: [csv]` in place of"),
+    ("# @package _global_\nscheduler: cosine\n", [],
+     "scheduler=cosine: should be an object, as the defaults of a file choose it: "
+     "`override /scheduler: cosine`"),
+    ("# @package _global_\nearly_stopping: patience\n", [],
+     "early_stopping=patience: should be an object, as the defaults of a file choose it: "),
 ])  # fmt: skip
 def test_a_mistake_in_an_experiment_has_its_remedy(tmp_path, content, options, words):
     (tmp_path / "experiment").mkdir()

@@ -164,7 +164,9 @@ def test_a_sound_configuration_has_no_problems():
     ("device", "gpu", "should be auto, cpu, mps, cuda or cuda:<index>"),
     ("device", "cuda:x", "should be auto, cpu, mps, cuda or cuda:<index>"),
     ("model", None, "should be an object"),
-    ("render", "plain", "should be an object"),
+    ("render", "plain",
+     "should be an object, as the defaults of a file choose it: `override /render: plain`; "
+     "files of your own need --config-dir"),
     ("param_groups", 3, "should be an object"),
     ("averages", 3, "should be an object"),
 ])  # fmt: skip

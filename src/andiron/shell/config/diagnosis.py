@@ -192,7 +192,8 @@ def _problem(override: Override, choices: Groups) -> str | None:
         instead = f"; '{group}=[]' leaves it out" if is_optional else ""
         further = "" if wings.optional(f"{wings.LAB}.commands") else f"; more are in {wings.IN_LAB}"
         available = f"available: {', '.join(choices[group])}{further}{instead}"
-        line = f"{group}={option}: no such {group}{hint}; {available}"
+        no_such = f"no such {group}{hint}; {available}"
+        line = f"{group}={option}: {resolution.HIDDEN if resolution.is_hidden(group) else no_such}"
         near = errors.choices(option, choices[group])
         return errors.Problem(line, kind="unknown_choice", option=group, value=option, **near)
     return None

@@ -23,6 +23,7 @@ from andiron.shell.config.violations import Problems
 
 REFERENCE = re.compile(r"\$\{([\w.]+)\}")  # to another option or variable
 OWN_GROUPS = "; a group of your own is added in project/default.yaml (docs/from_lightning.md)"
+HIDDEN = "an option, which a folder of yours with its name hides: rename the folder"
 UNCHOSEN = re.compile(r"Could not override '([^']+)'\. No match in the defaults list\..*")
 REMEDIES = {  # by patterns of Hydra's words
     "Unknown plugin class": "leave _target_ out: `override /hydra/sweeper: optuna` chooses a class",
@@ -32,7 +33,8 @@ REMEDIES = {  # by patterns of Hydra's words
         "a file chooses of the groups above its own in train.yaml: choose this one in "
         "project/default.yaml or an experiment",
     "Cannot merge":
-        "`override /GROUP: null` among the defaults of the file removes what stands there",
+        "`override /GROUP: null` among the defaults of the file removes what stands there; choices "
+        "stand there too, as `override /writers: [csv]` in place of `writers: [csv]`",
 }
 
 
@@ -117,6 +119,8 @@ def message(error: Exception) -> str:
     reason = " ".join(str(error).split())
     if unchosen := UNCHOSEN.search(reason):
         group, place = unchosen[1], reason[: unchosen.start()]
+        if is_hidden(group):
+            return f"{place}{group}: {HIDDEN}"
         near = errors.nearest(misplaced.current_name(group), schema.resume_policy())
         return f"{place}{group}: no such group{near}{OWN_GROUPS}"
     reason, unknown, given = reason.partition(" To append to your config use +")
@@ -126,6 +130,11 @@ def message(error: Exception) -> str:
         of_hydra = "There is no such option of Hydra; --cfg hydra prints all"
         return f"{reason} {of_hydra if is_hydras else of_choice}"
     return "; ".join([reason, *(REMEDIES[words] for words in REMEDIES if re.search(words, reason))])
+
+
+def is_hidden(group: str) -> bool:
+    """Whether this group of a user's has the name of an option that no file chooses."""
+    return group in schema.resume_policy().keys() - schema.CHOSEN
 
 
 def _unconverted(value: object) -> Any:

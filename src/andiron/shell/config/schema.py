@@ -29,6 +29,8 @@ NODE_GROUPS = ("data", "task", "loss", "model", "optimizer", "scheduler", "check
 NAMED_GROUPS = (
     "metrics", "averages", "augmentation", "early_stopping", "gradients", "observers", "writers",
 )  # fmt: skip
+RULES = "param_groups"
+CHOSEN = (*NODE_GROUPS, *NAMED_GROUPS, RULES)  # by the names of files
 PATH_ARGUMENTS = ("root", "path", "cache")  # of a data set
 MAY_BE_PATHS = (*PATH_ARGUMENTS, "test")  # if they are texts
 VARIABLES = "variables"  # of the user's, in a record; in a configuration at its top level
@@ -259,13 +261,15 @@ def problems(plain: Named) -> Problems:
     """The mistakes in a composed configuration: a line for each option."""
     lines = _length_problems(plain)
     lines |= violations.signature_problems(fields_of(Train), plain, "", supplied=[VARIABLES])
-    lines |= node_checks.problems(plain)
-    for group in (*NODE_GROUPS, *NAMED_GROUPS):
+    lines |= node_checks.problems(plain) | rules.problems(plain)
+    for group in CHOSEN:
         chosen = plain.get(group)
-        if isinstance(chosen, str) and group in NAMED_GROUPS:  # a group that has no files yet
-            remedy = f"name the folder above {group}/{chosen}.yaml by --config-dir"
-            lines[group] = f"{group}={chosen}: no such {group}; {remedy}"
-        if not isinstance(chosen, dict):
+        if isinstance(chosen, str | list):  # in a file, or of a group without files
+            text = str(chosen).replace("'", "")
+            remedy = f"`override /{group}: {text}`; files of your own need --config-dir"
+            why = f"should be an object, as the defaults of a file choose it: {remedy}"
+            lines[group] = f"{group}={text}: {why}"
+        if not isinstance(chosen, dict) or group == RULES:
             continue
         for name, node in chosen.items() if group in NAMED_GROUPS else [("", chosen)]:
             path = f"{group}.{name}".rstrip(".")
@@ -277,7 +281,6 @@ def problems(plain: Named) -> Problems:
                 lines[path] = f"{path}: {reason}"
             elif "_target_" not in node:
                 lines |= node_checks.no_target(path, None)
-    lines |= rules.problems(plain)
     return misplaced.corrected(lines, fields_of(Train), plain)
 
 
