@@ -63,7 +63,12 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
     flags = command_arguments.of_the_configuration(arguments)  # which may be wrong
     place = "".join(map("{}={}: ".format, flags[::2], flags[1::2]))
     place = "".join(getattr(error, "__notes__", [place]))  # a job of a sweep
-    return lines or [place + resolution.message(error)]
+    line = place + resolution.message(error)
+    wrong, appended, option = line.partition(resolution.APPEND)
+    swept = f"{option.partition('.')[0]}="
+    if appended and any(text.startswith(swept) and "," in text for text in overrides):
+        line = f"{wrong} If some choices alone have it, sweep them in a command of their own"
+    return lines or [line]
 
 
 def _checked_alone(

@@ -23,6 +23,7 @@ from andiron.shell.config.violations import Problems
 
 REFERENCE = re.compile(r"\$\{([\w.]+)\}")  # to another option or variable
 OWN_GROUPS = "; a group of your own is added in project/default.yaml (docs/from_lightning.md)"
+APPEND = " To append to your config use +"  # in Hydra's words
 HIDDEN = "an option, which a folder of yours with its name hides: rename the folder"
 UNCHOSEN = re.compile(r"Could not override '([^']+)'\. No match in the defaults list\..*")
 REMEDIES = {  # by patterns of Hydra's words
@@ -123,12 +124,9 @@ def message(error: Exception) -> str:
             return f"{place}{group}: {HIDDEN}"
         near = errors.nearest(misplaced.current_name(group), schema.resume_policy())
         return f"{place}{group}: no such group{near}{OWN_GROUPS}"
-    reason, unknown, given = reason.partition(" To append to your config use +")
-    if unknown:  # appended it would be refused
-        of_choice = "If some choices alone have it, sweep them in a command of their own"
-        is_hydras = given.startswith("hydra")
-        of_hydra = "There is no such option of Hydra; --cfg hydra prints all"
-        return f"{reason} {of_hydra if is_hydras else of_choice}"
+    wrong, own, _ = reason.partition(f"{APPEND}hydra")
+    if own:  # which does not exist either
+        return f"{wrong} There is no such option of Hydra; --cfg hydra prints all"
     return "; ".join([reason, *(REMEDIES[words] for words in REMEDIES if re.search(words, reason))])
 
 
