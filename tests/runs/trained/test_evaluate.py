@@ -203,7 +203,7 @@ def test_data_and_settings_that_do_not_fit_are_refused(flowers, finished_digits)
         (("run", "data.targt=kind"), 2, "data.targt: no such option; did you mean 'target'?"),
         (("run", "data=cvs"), 2, "data=cvs: no such data; did you mean 'csv'?"),
         (("run", "data.path=none.csv"), 1, "none.csv"),
-        (("run", "spilt=test"), 2, "spilt=test: should be split=..., weights=... or data"),
+        (("run", "spilt=test"), 2, "was evaluated:\n  spilt=test: should be split=..., weights="),
         (("run", "split=tset"), 1, "split=tset: should be one of train, valid, test, all"),
         (("run", "--trust", "x", "split=all"), 2, "'split=all' is no package; give it before"),
         (("run", "--trust", "x", "two.csv"), 2, "'two.csv' is no package; give it before --trust"),

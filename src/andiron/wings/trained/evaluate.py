@@ -21,6 +21,7 @@ log = logging.getLogger("andiron")
 
 
 @errors.exits_refused()
+@errors.preventing("nothing was evaluated")
 def evaluate(options: argparse.Namespace) -> None:
     """Prints the run's evaluation, and writes pictures of the worst errors with --pictures.
 
