@@ -6,9 +6,9 @@ import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 from andiron.plain import memory, readable, wings
+from andiron.plain.plain_values import Named, Plain
 
 SHORTEST = 4  # letters of a name that another may contain
 # an error raised inside one of them is about its arguments
@@ -41,7 +41,7 @@ class Problem(str):
     `kind`, `option`, `value`, `allowed` (a JSON Schema) and `nearest`, each where it is known.
     """
 
-    fields: Mapping[str, Any]
+    fields: Named
 
     def __new__(cls, line: str, **fields: object) -> "Problem":
         """The line with its fields."""
@@ -242,7 +242,7 @@ def closest(name: str, names: Iterable[str]) -> str | None:
     return folded[close[0]] if close else None
 
 
-def choices(name: str, names: Sequence[str]) -> dict[str, Any]:
+def choices(name: str, names: Sequence[str]) -> Plain:
     """The fields of a problem with a `name` that is not one of `names`."""
     return {"allowed": {"enum": [*names]}, "nearest": closest(name, names)}
 
@@ -265,7 +265,7 @@ def explain(error: Exception, what: str, remedy: str) -> None:
 
 def shapes(holder: object, *names: str) -> str:
     """The attributes that have a shape, as `inputs [64, 1, 8, 8] of torch.float32`."""
-    values: Mapping[str, Any] = {name: getattr(holder, name, None) for name in names}
+    values: Named = {name: getattr(holder, name, None) for name in names}
     values = holder if isinstance(holder, Mapping) else values
     return " and ".join(
         f"{name} {[*value.shape]} of {value.dtype}"

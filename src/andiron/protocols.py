@@ -18,6 +18,7 @@ from torch import Tensor
 
 from andiron.gradients import Gradients
 from andiron.outputs import Weight
+from andiron.plain.plain_values import Named, Plain
 from andiron.progress import Progress
 
 Values = dict[str, float]
@@ -146,7 +147,7 @@ class Statistic(Metric, Protocol):
         """
 
 
-MetricUpdate = tuple[tuple[Any, ...], Mapping[str, Any]]  # arguments by place and by name
+MetricUpdate = tuple[tuple[Any, ...], Named]  # arguments by place and by name
 
 
 @runtime_checkable
@@ -277,4 +278,4 @@ class Renderer(Protocol):
 
     def stop(self) -> None: ...
 
-    def show(self, summary: dict[str, Any]) -> None: ...
+    def show(self, summary: Plain) -> None: ...

@@ -4,7 +4,7 @@ import functools
 import hashlib
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from andiron.plain import fast_paths
+from andiron.plain.plain_values import Named, Plain
 
 Word = TypeVar("Word", int, Tensor)
 
@@ -184,7 +185,7 @@ def seed_others(seed: int) -> None:
     np.random.seed(derive(seed, "numpy") % 2**32)
 
 
-def global_generator_state() -> dict[str, Any]:
+def global_generator_state() -> Plain:
     """The state of Python's and NumPy's generators: hexadecimal words, quick to copy and write.
 
     Torch's are reseeded at every update and need not be saved.
@@ -194,7 +195,7 @@ def global_generator_state() -> dict[str, Any]:
     return {"python": [version, _as_hex(words), gauss], "numpy": [_as_hex(keys), *rest]}
 
 
-def restore_global_generators(state: Mapping[str, Any]) -> None:
+def restore_global_generators(state: Named) -> None:
     """Restores the state returned by `global_generator_state`."""
     version, words, gauss = state["python"]
     random.setstate((version, tuple(_from_hex(words).tolist()), gauss))

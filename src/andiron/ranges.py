@@ -17,6 +17,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import Required, TypedDict
 
 from andiron.plain.cadence import DURATION, EVERY
+from andiron.plain.plain_values import Plain
 
 Class = TypeVar("Class", bound=type)
 
@@ -212,7 +213,7 @@ def _is_split(value: Any) -> bool:
 
 Horizon = _updates(1)
 Span = _updates(0)  # 0: leaves a phase out, such as a warm-up
-Traced = Annotated[dict[str, Any], kind(
+Traced = Annotated[Plain, kind(
     f"{{updates: [first, last]}}, counted from 1, at most {MOST_TRACED:,} of them",
     _is_traced, dict[Literal["updates"], list[Count]],
 )]  # fmt: skip
@@ -225,7 +226,7 @@ SET_NAMES = (
 SetName = Annotated[Any, kind(SET_NAMES, is_set_name, str)]
 SetFiles = dict[SetName, str] | None  # further validation sets: files or folders by name
 Every = Annotated[  # see andiron.plain.cadence.Cadence
-    int | str | dict[str, Any],
+    int | str | Plain,
     kind(
         "a number of updates (500), epochs (2epochs) or minutes (10minutes), "
         "or {updates: 500, minutes: 10}",
@@ -260,30 +261,30 @@ def _typed(allowed: str, written_as: Any) -> PlainValidator:
     return kind(allowed, is_allowed, written_as)
 
 
-StartFrom = Annotated[str | dict[str, Any], _typed(
+StartFrom = Annotated[str | Plain, _typed(
     "a path, or {path: x, rename: {OLD: NEW}, except: [REGEX], partial: true, other_names: true}",
     str | _Weights,
 )]  # fmt: skip
 RESIZING = "{crop: 0.875, interpolation: bicubic, squash: true}"
-ResizingOption = Annotated[dict[str, Any], _typed(RESIZING, Resizing)]
-SplitOption = Annotated[str | dict[str, Any], kind(  # see data.splitting.divided_rows.Division
+ResizingOption = Annotated[Plain, _typed(RESIZING, Resizing)]
+SplitOption = Annotated[str | Plain, kind(  # see data.splitting.divided_rows.Division
     "random, stratified, in_order, {gap: ROWS}, {group: COLUMN}, or {by: COLUMN, valid: [VALUE], "
-    "test: [VALUE]}", _is_split, str | dict[str, Any],
+    "test: [VALUE]}", _is_split, str | Plain,
 )]  # fmt: skip
 Duration = Annotated[
     Any, _text("a time with its unit, such as 90s, 30min, 8hours or 2days", DURATION)
 ]
 # an object that is built from its own `_target_`, or several
-Node = Annotated[Any, kind("a _target_ and its arguments", _is_node, dict[str, Any])]
+Node = Annotated[Any, kind("a _target_ and its arguments", _is_node, Plain)]
 Nodes = Annotated[
     Any,
-    kind("a list of nodes, each a _target_ and its arguments", _are_nodes, list[dict[str, Any]]),
+    kind("a list of nodes, each a _target_ and its arguments", _are_nodes, list[Plain]),
 ]
 NodeOrNodes = Annotated[Any, kind(
     "one node or a list of nodes, each a _target_ and its arguments",
-    lambda value: _is_node(value) or _are_nodes(value), dict[str, Any] | list[dict[str, Any]],
+    lambda value: _is_node(value) or _are_nodes(value), Plain | list[Plain],
 )]  # fmt: skip
 Function = Annotated[Any, kind(
     "a _target_ and its arguments, or a function's dotted name",
-    lambda value: _is_text(value, DOTTED_NAME) or _is_node(value), str | dict[str, Any],
+    lambda value: _is_text(value, DOTTED_NAME) or _is_node(value), str | Plain,
 )]  # fmt: skip

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from andiron.plain import readable
+from andiron.plain.plain_values import Named, Plain
 
 KEPT = "_andiron_call"  # the attribute with the callable and its arguments
 PLAIN = (type(None), bool, int, float, str)
@@ -93,7 +94,7 @@ def node_of(value: object, leave_out: Collection[str] = ()) -> Any:
     return {"_target_": name_of(maker), **_nodes(kept, maker)}
 
 
-def arguments_of(value: object) -> dict[str, Any]:
+def arguments_of(value: object) -> Plain:
     """The arguments with which an object was made, by name.
 
     They are known if the call was kept, for a dataclass, and if the class takes none.
@@ -129,15 +130,13 @@ def described(value: object) -> dict[str, str]:
     return {"class": f"{kind.__module__}.{kind.__qualname__}", "repr": repr(value)[:2000]}
 
 
-def _keep(
-    result: object, maker: object, arguments: tuple[object, ...], named: dict[str, Any]
-) -> None:
+def _keep(result: object, maker: object, arguments: tuple[object, ...], named: Plain) -> None:
     if hasattr(result, "__dict__"):
         # not by nn.Module's own __setattr__, nor by that of a frozen dataclass
         vars(result)[KEPT] = maker, arguments, named
 
 
-def _call_of(value: object) -> tuple[Any, dict[str, Any]]:
+def _call_of(value: object) -> tuple[Any, Plain]:
     """The maker of an object, and its arguments by name; raises as `arguments_of`."""
     kind = type(value)
     if kept := getattr(value, "__dict__", {}).get(KEPT):
@@ -157,7 +156,7 @@ def _call_of(value: object) -> tuple[Any, dict[str, Any]]:
     )
 
 
-def _nodes(arguments: Mapping[str, object], maker: Any = None) -> dict[str, Any]:
+def _nodes(arguments: Named, maker: Any = None) -> Plain:
     """The arguments as plain data; a function only where the annotation says that one is taken."""
     takes = {} if maker is None else inspect.signature(maker).parameters
     nodes = {}
@@ -170,9 +169,7 @@ def _nodes(arguments: Mapping[str, object], maker: Any = None) -> dict[str, Any]
     return nodes
 
 
-def _by_name(
-    maker: Any, arguments: tuple[object, ...], named: Mapping[str, object]
-) -> dict[str, Any]:
+def _by_name(maker: Any, arguments: tuple[object, ...], named: Named) -> Plain:
     signature = inspect.signature(maker)
     bound = signature.bind(*arguments, **named).arguments
     for name, parameter in signature.parameters.items():

@@ -18,11 +18,12 @@ import torch
 from torch import Tensor
 
 from andiron import errors
+from andiron.plain.plain_values import Named, Plain
 
 PLAIN = list, tuple  # whose parts have places
 
 
-def fields(value: object) -> Mapping[str, Any] | None:
+def fields(value: object) -> Named | None:
     """The parts by name of a mapping, a named tuple or a dataclass; None for anything else."""
     if isinstance(value, Mapping):
         return value
@@ -56,7 +57,7 @@ def mapped(change: Callable[[Any], object], value: Any) -> Any:
     return rebuilt(value, {name: mapped(change, inner) for name, inner in named.items()})
 
 
-def rebuilt(like: Any, named: dict[str, Any]) -> Any:
+def rebuilt(like: Any, named: Plain) -> Any:
     """A mapping, named tuple or dataclass of the type of `like` with these parts."""
     if isinstance(like, tuple):
         return type(like)(**named)

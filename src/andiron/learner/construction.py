@@ -37,6 +37,7 @@ from andiron.optim.own.averaging import Rule, WeightAverage
 from andiron.options import LearnerOptions
 from andiron.plain import wings
 from andiron.plain.cadence import Cadence, Ticker
+from andiron.plain.plain_values import Named, Plain
 from andiron.protocols import Metric, Renderer, Writer
 from andiron.render.interactive import Interactive
 from andiron.run_folder import RunFolder
@@ -62,7 +63,7 @@ class Choices:
     host: HostOf | None = None  # None: the folder, which is claimed while it trains
     train_metrics: tuple[Metric, ...] = ()
     valid_metrics: tuple[Metric, ...] = ()
-    sets: Mapping[str, Any] = field(default_factory=dict)  # cadences of further validation sets
+    sets: Named = field(default_factory=dict)  # cadences of further validation sets
     writers: Mapping[str, Writer] | None = None  # None: `default_writers`
     renderer: Renderer | None = None  # None: no output
     strategy: Strategy | None = None
@@ -78,7 +79,7 @@ class Choices:
     is_recorded: bool = True
 
     @property
-    def cadences(self) -> dict[str, Any]:
+    def cadences(self) -> Plain:
         """How often each validation set is measured."""
         usual = self.options.validate_every
         return {"valid": usual} | {name: every or usual for name, every in self.sets.items()}
@@ -158,11 +159,11 @@ def _updater(chosen: Choices, state: LearnerState) -> Updater:
     )
 
 
-def _graphed_steps(chosen: Choices, state: LearnerState) -> dict[str, Any]:
+def _graphed_steps(chosen: Choices, state: LearnerState) -> Plain:
     """The parts of an update that are graphs of the device, by the updater's fields; or none."""
     if not chosen.options.graph or (graphs := _of_lab("graphs.graphed_update", "graph")) is None:
         return {}
-    made: dict[str, Any] = graphs.steps_for(chosen, state)
+    made: Plain = graphs.steps_for(chosen, state)
     return made
 
 
@@ -247,7 +248,7 @@ def _check_metrics(chosen: Choices, optimizer: GroupedOptimizer, whole: Schedule
 
     Raises: ConfigError listing all.
     """
-    waiting: dict[str, Any] = {f"early_stopping.{n}": r for n, r in chosen.early_stopping.items()}
+    waiting: Plain = {f"early_stopping.{n}": r for n, r in chosen.early_stopping.items()}
     for number, rule in enumerate(keeping_best(chosen.strategy)):
         waiting[f"checkpoint.also_best.{rule.metric}" if number else "checkpoint"] = rule
     own = {f"param_groups.{n}.schedule": g.schedule for n, g in optimizer.groups.items()}

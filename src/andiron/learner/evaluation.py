@@ -16,6 +16,7 @@ from andiron.learner.state import LearnerState
 from andiron.learner.update import Updater, explain_step
 from andiron.metrics.tally import Tally
 from andiron.plain.long_loops import watched
+from andiron.plain.plain_values import Named, Plain
 from andiron.protocols import Loader, Shows, Values
 
 MOST_UNREAD = 2**24  # numbers of predictions: 64 MiB of float32
@@ -127,7 +128,7 @@ class Evaluator:
         return torch.cat(outputs)
 
     @property
-    def _options(self) -> dict[str, Any]:
+    def _options(self) -> Plain:
         return {"step": self.updater.valid_step, "autocast": self.updater.precision.autocast}
 
     def validate(self, sets: Mapping[str, Loader]) -> None:
@@ -161,7 +162,7 @@ class Evaluator:
             if average.count:  # else it holds only the initial weights
                 yield f"{split}-{name}", average.swapped_in(self.state.model)
 
-    def _start_pass(self, split: str) -> dict[str, Any]:
+    def _start_pass(self, split: str) -> Plain:
         """The arguments of `measure` for a pass, whose random stream is started.
 
         `measure` then raises Interrupted before a batch at which the run is asked to stop.
@@ -187,9 +188,7 @@ class Evaluator:
         return options
 
 
-def named_sets(
-    valid: object, more: Mapping[str, object] | None, known: Mapping[str, object]
-) -> dict[str, Any]:
+def named_sets(valid: object, more: Named | None, known: Named) -> Plain:
     """The loaders of the `known` validation sets, by name.
 
     Raises: MismatchError for a set that is missing or unknown.

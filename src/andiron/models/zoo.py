@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from andiron import errors, inference
 from andiron.disk import guarded_folders
 from andiron.models import shapes
+from andiron.plain.plain_values import Plain
 from andiron.recording import keep_arguments
 
 # further outputs in training, which are not built here
@@ -72,7 +73,7 @@ def torchvision(
     return network
 
 
-def _preprocessing(name: str, weights: str | None = None, **_: object) -> dict[str, Any]:
+def _preprocessing(name: str, weights: str | None = None, **_: object) -> Plain:
     """How the weights expect pictures; see `libraries`."""
     if (chosen := _weights(name, weights)) is None:
         return {}
@@ -116,7 +117,7 @@ def _built(
     from torchvision import models
 
     channels, height, width = input_shape
-    arguments: dict[str, Any] = {"num_classes": num_outputs}
+    arguments: Plain = {"num_classes": num_outputs}
     if name in ("googlenet", "inception_v3"):
         # transform_input: from ImageNet's mean and deviation to their training's
         transforms = is_pretrained and channels == 3

@@ -7,7 +7,7 @@
 >>> model = optimizer.step(0.01, model, gradients)
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -22,6 +22,7 @@ from andiron.optim.foreign import torch_class
 from andiron.optim.foreign.held_class import HeldClass
 from andiron.optim.own.flat_state import Groups
 from andiron.plain import private_torch
+from andiron.plain.plain_values import Named, Plain
 
 Model = TypeVar("Model", bound=nn.Module)
 Closure = Callable[[], Gradients]  # at the current weights
@@ -54,7 +55,7 @@ class Optimizer:
         kind: torch_class.Kind,
         model: nn.Module,
         names: Sequence[Collection[str] | None],
-        options: Sequence[Mapping[str, object]],
+        options: Sequence[Named],
     ) -> "Optimizer":
         """One optimizer of several groups, with the names of their parameters and the options."""
         made = cls.__new__(cls)
@@ -101,7 +102,7 @@ class Optimizer:
         self._trained: dict[str, Tensor] | None = None
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> Plain:
         """The constructor's options at the start, of the first group."""
         return self.held.options(0)
 
@@ -167,9 +168,7 @@ class Optimizer:
         for parameter in self.parameters.values():
             parameter.grad = None
 
-    def _evaluations(
-        self, given: Gradients, closure: Closure | None
-    ) -> Callable[[], Tensor]:
+    def _evaluations(self, given: Gradients, closure: Closure | None) -> Callable[[], Tensor]:
         """The closure for torch: its first call lends the gradients, later ones compute them."""
         if closure is None:
             raise ValueError(

@@ -10,6 +10,7 @@ from typing import Any
 
 from andiron.disk import png
 from andiron.interrupter import Interrupter
+from andiron.plain.plain_values import Plain
 from andiron.plain.readable import duration, number
 from andiron.progress import Progress
 from andiron.protocols import Point
@@ -32,7 +33,7 @@ class Notebook:
 
     def __init__(self) -> None:
         self._rows: list[dict[str, str]] = []
-        self._images: dict[str, Any] = {}  # the latest, by split and metric
+        self._images: Plain = {}  # the latest, by split and metric
         self._handle: Any = None
         self._drawn = 0.0
 
@@ -69,7 +70,7 @@ class Notebook:
         """Draws the last state, which stays."""
         self._draw()
 
-    def show(self, summary: dict[str, Any]) -> None:
+    def show(self, summary: Plain) -> None:
         """Adds the summary's content, without classes: a cell shows its whole output."""
         written = summary_lines.content(summary)
         rows = [dict(zip(summary_lines.METRICS, row, strict=True)) for row in written.metrics]

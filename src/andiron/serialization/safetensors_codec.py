@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import safetensors.torch
 import torch
@@ -20,6 +19,7 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.disk import checksums, files
+from andiron.plain.plain_values import Named, Plain
 
 DTYPES = {
     torch.bool: "BOOL", torch.uint8: "U8", torch.int8: "I8",
@@ -147,7 +147,7 @@ def pieces(
 
     The data come from `tensors`, contiguous and on the CPU: the same ones, or smaller pieces.
     """
-    entries: dict[str, Any] = {METADATA: dict(metadata)} if metadata else {}
+    entries: Plain = {METADATA: dict(metadata)} if metadata else {}
     begin = 0
     for name, (dtype, shape) in shapes.items():
         end = begin + torch.Size(shape).numel() * dtype.itemsize
@@ -182,9 +182,7 @@ def from_bytes(data: bytes | bytearray, dtype: torch.dtype, shape: Sequence[int]
     return torch.frombuffer(data, dtype=dtype).reshape(shape)
 
 
-def read_header(
-    read: Callable[[int, int], bytes | bytearray], size: int
-) -> Header:
+def read_header(read: Callable[[int, int], bytes | bytearray], size: int) -> Header:
     """The entry of each tensor by name, and the metadata, of a file with `size` bytes.
 
     `read(offset, length)` returns bytes of the file. The data are not read.
@@ -209,7 +207,7 @@ def read_header(
     return entries, {} if metadata is None else metadata
 
 
-def _entry(name: str, stated: Mapping[str, Any], data: int) -> Entry:
+def _entry(name: str, stated: Named, data: int) -> Entry:
     dtype, shape = DTYPES_BY_NAME[stated["dtype"]], tuple(map(int, stated["shape"]))
     begin, end = map(int, stated["data_offsets"])
     length = torch.Size(shape).numel() * dtype.itemsize

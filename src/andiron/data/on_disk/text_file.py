@@ -2,11 +2,11 @@
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -19,6 +19,7 @@ from andiron.data.on_disk.stored import StoredArray, StoredFile
 from andiron.data.on_disk.train_valid_test import part_of
 from andiron.data.splitting import fingerprint, splits
 from andiron.disk import files, guarded_folders
+from andiron.plain.plain_values import Named, Plain
 from andiron.ranges import Count, Proportion, SetFiles, Validation
 from andiron.recording import keep_arguments
 
@@ -131,9 +132,7 @@ def text(
     return splits.with_sets(made, valid_sets, read_set)
 
 
-def as_known(
-    dataset: Dataset, facts: Mapping[str, Any], known: Mapping[str, Any], path: str
-) -> Dataset:
+def as_known(dataset: Dataset, facts: Named, known: Named, path: str) -> Dataset:
     """The windows of characters, with the tokens of the vocabulary of `known` facts.
 
     Raises: DataError for characters that are not in it.
@@ -156,7 +155,7 @@ def _renumbered(places: Tensor, raw: RawBatch) -> RawBatch:
 
 def _tokens(
     path: Path, level: Literal["bytes", "characters"], cache: Path | None
-) -> tuple[StoredArray | Tensor, dict[str, Any], str]:
+) -> tuple[StoredArray | Tensor, Plain, str]:
     """The tokens of the whole file, their facts, and its SHA-256."""
     file = StoredFile(_joined(path, cache) if path.is_dir() else path)
     sha256 = fingerprint.of_file(file.path)

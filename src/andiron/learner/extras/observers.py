@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from andiron.plain.cadence import Cadence, Clock, Ticker
+from andiron.plain.plain_values import Named, Plain
 from andiron.protocols import Values
 
 
@@ -68,7 +69,7 @@ class Observers:
     """
 
     def __init__(self, observers: Mapping[str, Observer], clock: Clock = time.monotonic):
-        self._observers: dict[str, Any] = dict(observers)
+        self._observers: Plain = dict(observers)
         self._methods = {
             kind: [(n, getattr(one, name)) for n, one in observers.items() if hasattr(one, name)]
             for kind, name in METHODS.items()
@@ -99,12 +100,12 @@ class Observers:
             was_called = True
         return was_called
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> Plain:
         """The states of the observers that have one, by name."""
         observers = self._observers.items()
         return {n: one.state_dict() for n, one in observers if hasattr(one, "state_dict")}
 
-    def load_state_dict(self, states: Mapping[str, object]) -> None:
+    def load_state_dict(self, states: Named) -> None:
         """Continues from saved states; an observer without one starts fresh."""
         for name, state in states.items():
             if hasattr(self._observers.get(name), "load_state_dict"):

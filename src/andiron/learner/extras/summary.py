@@ -2,22 +2,22 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
-from typing import Any
 
 from torch import nn
 
 from andiron.learner.metric_log import MetricLog
+from andiron.plain.plain_values import Named, Plain
 from andiron.protocols import network_of
 
 
 def summarise(
     metric_log: MetricLog,
     model: nn.Module,
-    param_groups: Mapping[str, object],
+    param_groups: Named,
     last_rates: Mapping[str, float],
     tested_epoch: int | None,
     tested_average: str,
-) -> dict[str, Any]:
+) -> Plain:
     """Model, optimizers, length and time of the run; best and last value of every metric.
 
     `param_groups` has the rates of the next update, `last_rates` the rates before it. The test set

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from andiron import errors
+from andiron.plain.plain_values import Named, Plain
 
 Kind = type[torch.optim.Optimizer]
 OWN = ("torch.optim.", "andiron.optim.")  # classes whose steps and states are known
@@ -39,7 +40,7 @@ def takes(kind: Kind, option: str) -> bool:
     return option in accepted or any(p.kind is p.VAR_KEYWORD for p in accepted.values())
 
 
-def needs_rate(kind: Kind, options: Mapping[str, object]) -> bool:
+def needs_rate(kind: Kind, options: Named) -> bool:
     """Whether a class of another package takes the run's rate, and these options have none."""
     return not is_own(kind) and "lr" not in options and takes(kind, "lr")
 
@@ -54,7 +55,7 @@ def constructed(
     kind: Kind,
     model: nn.Module,
     groups: Sequence[Mapping[str, nn.Parameter]],
-    options: Sequence[Mapping[str, object]],
+    options: Sequence[Named],
     rates: Sequence[float] | None = None,
 ) -> Any:
     """The torch optimizer of these groups, with their options and, if known, their rates.
@@ -91,7 +92,7 @@ def constructed(
 
 def _held(
     groups: Sequence[Mapping[str, nn.Parameter]],
-    options: Sequence[Mapping[str, object]],
+    options: Sequence[Named],
     rates: Sequence[float] | None,
 ) -> list[Any]:
     """The parameters of the only group, or a dict for each with what differs from the first."""
@@ -105,7 +106,7 @@ def _held(
     ]
 
 
-def _check_options(inner: Any, options: Sequence[Mapping[str, object]]) -> None:
+def _check_options(inner: Any, options: Sequence[Named]) -> None:
     """Refuses options in which groups differ although the class has one value for all.
 
     Raises: MismatchError.
@@ -148,7 +149,7 @@ def without_dynamo(kind: Kind) -> Kind:
     return type(kind.__name__, (kind,), plain)
 
 
-def _accepts(kind: Kind, tensor: Tensor, options: Mapping[str, Any]) -> bool:
+def _accepts(kind: Kind, tensor: Tensor, options: Named) -> bool:
     try:
         kind([tensor], **options)
     except (ValueError, RuntimeError):
@@ -156,9 +157,7 @@ def _accepts(kind: Kind, tensor: Tensor, options: Mapping[str, Any]) -> bool:
     return True
 
 
-def _defaults(
-    kind: Kind, options: Mapping[str, object], rate: float | None, is_fast: bool
-) -> dict[str, Any]:
+def _defaults(kind: Kind, options: Named, rate: float | None, is_fast: bool) -> Plain:
     """The fastest implementation of a class of torch, unless the options choose one.
 
     Also the learning rate, or one if the constructor has none; every step passes its own.

@@ -3,7 +3,7 @@
 import copy
 import inspect
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from andiron.disk import files
 from andiron.gradients import Tensors
 from andiron.optim.own.flat_state import UNSAVED, Groups
+from andiron.plain.plain_values import Named, Plain
 from andiron.serialization import state_trees
 
 TREE = "whole:text"  # slot of the first parameter: the tree as JSON, without its tensors
@@ -60,7 +61,7 @@ class WholeState:
         text = torch.tensor([*files.as_json({**plain, "state": state})], dtype=torch.uint8)
         return {**tensors, f"{self._first}/{TREE}": text}
 
-    def parsed(self, state: Tensors) -> dict[str, Any] | None:
+    def parsed(self, state: Tensors) -> Plain | None:
         """The tree of a saved state, without its tensors; None for one of an earlier version.
 
         Raises: ValueError for a damaged one.
@@ -72,7 +73,7 @@ class WholeState:
             raise ValueError(f"{self._first}/{TREE} is missing")
         return None
 
-    def load(self, plain: Mapping[str, object], tensors: Tensors) -> None:
+    def load(self, plain: Named, tensors: Tensors) -> None:
         """Continues from a saved state, by the class's own `load_state_dict`."""
         inner, device = self._inner, next(iter(self._names)).device
         saved = state_trees.decoded(plain, tensors, device)
@@ -96,13 +97,13 @@ class WholeState:
             )
             put(saved["generators"][name])
 
-    def _keys(self, groups: Sequence[Mapping[str, Any]]) -> dict[Any, nn.Parameter]:
+    def _keys(self, groups: Sequence[Named]) -> dict[Any, nn.Parameter]:
         """The parameter of each number in the class's own state dict."""
         numbers = (number for group in groups for number in group["params"])
         held = (parameter for group in self._inner.param_groups for parameter in group["params"])
         return dict(zip(numbers, held))
 
-    def _generators(self) -> dict[str, Any]:
+    def _generators(self) -> Plain:
         """The generators that the class draws from by itself."""
         kinds = (random.Random, torch.Generator)
         return {
@@ -112,7 +113,7 @@ class WholeState:
         }
 
 
-def _options(group: Mapping[str, object]) -> dict[str, Any]:
+def _options(group: Named) -> Plain:
     return {name: value for name, value in group.items() if name not in UNSAVED}
 
 

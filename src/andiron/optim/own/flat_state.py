@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from andiron.gradients import Tensors
+from andiron.plain.plain_values import Named, Plain
 
 # suffixes of a slot's name: a plain number; the number of items in a list; bytes in UTF-8
 NUMBER, LENGTH, TEXT = ":number", ":length", ":text"
@@ -64,12 +65,12 @@ class SlotState:
         """The slots of a group's numeric options, which may change between steps."""
         return {*flattened(self._numbers(number), prefix=GROUP)}
 
-    def _changed(self, number: int) -> dict[str, Any]:
+    def _changed(self, number: int) -> Plain:
         """A group's numeric options that have changed, without the learning rate."""
         before = self.initial[number]
         return {n: v for n, v in self._numbers(number).items() if v != before.get(n)}
 
-    def _numbers(self, number: int) -> dict[str, Any]:
+    def _numbers(self, number: int) -> Plain:
         """A group's numeric options, without the learning rate; betas are two numbers."""
         group = self._inner.param_groups[number]
         return {
@@ -79,9 +80,7 @@ class SlotState:
         }
 
 
-def flattened(
-    state: Mapping[str, object], parameter: Tensor | None = None, prefix: str = ""
-) -> dict[str, Tensor]:
+def flattened(state: Named, parameter: Tensor | None = None, prefix: str = "") -> dict[str, Tensor]:
     """Tensors, numbers, texts, and lists of them with gaps, each under a name that tells which.
 
     None is left out. `placed` restores the layout of tensors that have their parameter's.
@@ -125,9 +124,9 @@ def _in_columns(value: Tensor, parameter: Tensor | None) -> bool:
     )  # fmt: skip
 
 
-def restored(flat: Mapping[str, Tensor]) -> dict[str, Any]:
+def restored(flat: Mapping[str, Tensor]) -> Plain:
     """The state before `flattened`, without entries that were None, with lists for tuples."""
-    state: dict[str, Any] = {}
+    state: Plain = {}
     lengths: dict[str, int] = {}
     for name, tensor in flat.items():
         if name.endswith(LENGTH):

@@ -11,11 +11,12 @@ import typing
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from torch import Tensor, nn
 
 from andiron.plain import patterns
+from andiron.plain.plain_values import Named
 from andiron.ranges import Index
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -57,9 +58,9 @@ class Match:
         )
 
     @classmethod
-    def of(cls, match: str | Mapping[str, Any]) -> Self:
+    def of(cls, match: str | Named) -> Self:
         """The criteria as a configuration gives them; a text is the `name`."""
-        criteria: Mapping[str, Any] = {"name": match} if isinstance(match, str) else match
+        criteria: Named = {"name": match} if isinstance(match, str) else match
         return cls(**{name: value for name, value in criteria.items() if value is not None})
 
     def __str__(self) -> str:
@@ -76,9 +77,7 @@ class Rule:
     exclude: Match | None = None
 
     @classmethod
-    def of(
-        cls, match: str | Mapping[str, object], exclude: str | Mapping[str, object] | None
-    ) -> Self:
+    def of(cls, match: str | Named, exclude: str | Named | None) -> Self:
         """The rule as a configuration gives it; an empty `exclude` is a pattern that matches all.
         """
         return cls(Match.of(match), None if exclude is None else Match.of(exclude))

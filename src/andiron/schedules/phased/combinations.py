@@ -12,12 +12,13 @@ import bisect
 import itertools
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator
 
+from andiron.plain.plain_values import Named
 from andiron.ranges import Span, checked
 
 log = logging.getLogger("andiron")
@@ -52,7 +53,7 @@ class Sequential:
         return self.schedules[reached](updates - begun)
 
     @staticmethod
-    def inner_updates(num_updates: int, arguments: Mapping[str, Any]) -> Iterable[int]:
+    def inner_updates(num_updates: int, arguments: Named) -> Iterable[int]:
         """The numbers of updates between the milestones."""
         milestones = arguments["milestones"]
         _check_milestones(milestones, num_schedules=len(arguments["schedules"]))
@@ -98,7 +99,7 @@ class Warmup:
         return self.schedule(updates) * share
 
     @staticmethod
-    def inner_updates(num_updates: int, arguments: Mapping[str, Any]) -> Iterable[int]:
+    def inner_updates(num_updates: int, arguments: Named) -> Iterable[int]:
         """All updates, for the one schedule."""
         warmup = arguments["warmup_updates"]
         if warmup > num_updates:
@@ -109,9 +110,7 @@ class Warmup:
         return [num_updates]
 
 
-def inner_updates(
-    schedule_class: object, num_updates: int, arguments: Mapping[str, object]
-) -> Iterable[int]:
+def inner_updates(schedule_class: object, num_updates: int, arguments: Named) -> Iterable[int]:
     """The number of updates of each schedule inside a `schedule_class`.
 
     Inner schedules are its attribute `schedules`, or `schedule` for one. A configuration may omit

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from andiron.plain import improvement
+from andiron.plain.plain_values import Named, Plain
 from andiron.ranges import Direction, Fraction, Index, NonNegative, Positive, Proportion, checked
 from andiron.schedules.single_curve import check_minimum
 
@@ -81,13 +82,13 @@ class Plateau:
             self.lr = max(self.lr * self.factor, self.min_lr)
             self.validations_without_gain = 0
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> Plain:
         """The learning rate, the best value, and the validations since, as plain JSON values."""
         # the key of checkpoints since the first: a validation was an epoch then
         since = {"epochs_without_gain": self.validations_without_gain}
         return {"lr": self.lr, "initial_lr": self.initial_lr, "best": self.best, **since}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Named) -> None:
         """Continues from a saved state.
 
         Raises: ValueError for a negative learning rate, or a best value that is not a number.

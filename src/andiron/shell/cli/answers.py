@@ -8,12 +8,13 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from andiron import errors
 from andiron.errors import Problem
+from andiron.plain.plain_values import Named, Plain
 from andiron.plain.plain_values import strict_json
 
 FLAG = "--json"
@@ -37,7 +38,7 @@ class Parser(argparse.ArgumentParser):
         """
         if not are_asked():
             super().error(message)
-        fields: dict[str, Any] = {}
+        fields: Plain = {}
         if unknown := message.partition("unrecognized arguments: ")[2].partition(" ")[0]:
             flags = [flag for action in self._actions for flag in action.option_strings]
             fields = errors.choices(unknown, flags) | {"kind": "unknown_option", "option": unknown}
@@ -68,7 +69,7 @@ def are_asked() -> bool:
     return _outputs[-1] is not None
 
 
-def give(answer: Mapping[str, object]) -> bool:
+def give(answer: Named) -> bool:
     """Prints an object on a line of its own, under `--json`; returns whether it did."""
     if are_asked():
         write(strict_json(answer) + "\n")
@@ -101,7 +102,7 @@ def error_object(error: BaseException, message: str, code: int, given: Sequence[
     return {"error": {"kind": kind, "message": message, "problems": problems, "exit_code": code}}
 
 
-def _problem(line: str, given: Sequence[str]) -> dict[str, Any]:
+def _problem(line: str, given: Sequence[str]) -> Plain:
     """The fields of a problem, of the argument that its line names."""
     option, value, reason = match.groups() if (match := HEAD.match(line)) else (None, None, line)
     near = NEAREST.search(line)

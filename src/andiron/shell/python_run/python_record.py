@@ -21,6 +21,7 @@ from andiron.data.splitting import described
 from andiron.learner.construction import Choices
 from andiron.optim import Group
 from andiron.optim.owners import group_table
+from andiron.plain.plain_values import Named, Plain
 from andiron.protocols import Loader, batch_size_of, network_of
 from andiron.recording import NotRecordedError
 from andiron.schedules.schedule import Schedule, stateful
@@ -90,7 +91,7 @@ class _Components:
                 self.add(option, parts[name])
 
 
-def config_of(built: Built, train: object) -> dict[str, Any]:
+def config_of(built: Built, train: object) -> Plain:
     """The content of config.json; `train` is the loader of the training data."""
     chosen, components = built.chosen, _Components()
     components.add_task(built.model)
@@ -125,7 +126,7 @@ def config_of(built: Built, train: object) -> dict[str, Any]:
 def _add_others(components: _Components, chosen: Choices, train: object) -> None:
     """Adds metrics, averages, rules, transformations, the checkpoint strategy and the data."""
     metrics = (*chosen.train_metrics, *chosen.valid_metrics)
-    named: dict[str, Mapping[str, object]] = {
+    named: dict[str, Named] = {
         "metrics": {metric.name: metric for metric in metrics},
         "averages": chosen.averages,
         "early_stopping": chosen.early_stopping,
@@ -155,7 +156,7 @@ def record(built: Built, train: Loader, **of_resume: Any) -> Record:
     return Record(*facts, others=others, **of_resume)
 
 
-def _groups(built: Built) -> dict[str, Any]:
+def _groups(built: Built) -> Plain:
     rates = {name: _group_rate(group, built.schedule) for name, group in built.groups.items()}
     return group_table.param_groups(built.groups, rates, built.schedule)
 

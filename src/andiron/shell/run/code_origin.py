@@ -15,10 +15,10 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import andiron
 from andiron.disk import checksums
+from andiron.plain.plain_values import Plain
 from andiron.run_folder import RunFolder, is_sweep
 from andiron.shell.config import project
 
@@ -41,7 +41,7 @@ DIFF = (  # the user's git settings must not change the patch
     "--ignore-submodules=dirty --src-prefix=a/ --dst-prefix=b/ HEAD"
 )
 Patches = dict[str, bytes]  # by file name
-Gathered = tuple[dict[str, Any], Patches]
+Gathered = tuple[Plain, Patches]
 
 
 class Gathering:
@@ -81,7 +81,7 @@ def gather(config_dirs: Iterable[Path] = ()) -> Gathered:
     with_code = [own, *map(repository_around, dict.fromkeys(map(os.path.dirname, modules)))]
     with suppress(FileNotFoundError):  # the working folder was removed
         config_dirs = [*config_dirs, Path.cwd()]
-    repositories, projects = dict[str, Any](), dict[str, Any]()
+    repositories, projects = Plain(), Plain()
     roots = [*filter(None, dict.fromkeys([*with_code, *map(repository_around, config_dirs)]))]
     with ThreadPoolExecutor(max(1, len(roots))) as pool:  # git mostly waits
         records = pool.map(lambda root: _repository(root, has_code=root in with_code), roots)
@@ -99,7 +99,7 @@ def gather(config_dirs: Iterable[Path] = ()) -> Gathered:
     return {"git": git, "projects": projects, "modules": _checksums(modules, installed)}, patches
 
 
-def _checksums(modules: dict[str, str], package: str | None) -> dict[str, Any]:
+def _checksums(modules: dict[str, str], package: str | None) -> Plain:
     """The place and SHA-256 of modules that are named by file, and of an installed package."""
     named = {
         name: {"path": file, **checksums.entry(Path(file))}
@@ -138,7 +138,7 @@ def repository_around(folder: str | Path) -> str | None:
     return next(roots, None)
 
 
-def _repository(root: str, *, has_code: bool) -> tuple[dict[str, Any], bytes, list[str]]:
+def _repository(root: str, *, has_code: bool) -> tuple[Plain, bytes, list[str]]:
     """The record of a repository, its patch, and its tracked files; empty without a commit."""
     revision = _git(root, "rev-parse HEAD")
     if revision is None:

@@ -25,6 +25,7 @@ from andiron.data.splitting.described import Described
 from andiron.disk import files
 from andiron.plain import readable
 from andiron.plain.markdown import fenced
+from andiron.plain.plain_values import Named
 from andiron.protocols import Sessions
 from andiron.run_folder import RunFolder
 from andiron.serialization.safetensors_codec import save_tensors
@@ -54,13 +55,13 @@ class Record:
     `others` are files that are written with it. A run that resumes after `updates` has `changes`.
     """
 
-    plain: Mapping[str, Any]
+    plain: Named
     splits: Splits | Described
     device: torch.device
-    groups: Mapping[str, object]
+    groups: Named
     processes: int
     code: Gathering | None = None  # if it is gathered beside
-    started: Mapping[str, object] = field(default_factory=dict)  # the weights of `start_from`
+    started: Named = field(default_factory=dict)  # the weights of `start_from`
     others: Files = field(default_factory=dict)
     updates: int | None = None
     changes: Changes = field(default_factory=dict)
@@ -125,9 +126,7 @@ class Record:
         named = {folder.path / name: patch for name, patch in patches.items()}
         return {**self.others, **as_json, **named}
 
-    def _warn_of_differences(
-        self, origin: Mapping[str, object], last: Mapping[str, object]
-    ) -> None:
+    def _warn_of_differences(self, origin: Named, last: Named) -> None:
         """Warns of processes, code, versions and machine other than in the `last` session."""
         earlier = last.get("processes", self.processes)
         if earlier != self.processes and self.plain.get("slices") is None:
@@ -150,7 +149,7 @@ class Record:
             )
 
 
-def hyperparameters(plain: Mapping[str, object]) -> dict[str, Hyperparameter]:
+def hyperparameters(plain: Named) -> dict[str, Hyperparameter]:
     """The flat hyperparameters of a run: numbers, and each node's class and arguments.
 
     A node's class has the name of the node. A schedule's copies of `lr` are left out.

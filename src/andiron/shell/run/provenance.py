@@ -7,7 +7,6 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -18,6 +17,7 @@ import andiron
 from andiron import errors
 from andiron.data import Splits
 from andiron.data.splitting import described
+from andiron.plain.plain_values import Named, Plain
 from andiron.run_folder import RunFolder
 from andiron.shell.config.leaves import Changes, by_name, differences as leaf_differences, leaves
 from andiron.shell.run import run_record
@@ -30,9 +30,7 @@ log = logging.getLogger("andiron")
 INSTALLED = re.compile(r"(.+?)-([^-]+)(-py[\d.]+)?\.(dist|egg)-info")
 
 
-def surroundings(
-    seed: int, data: Mapping[str, object], device: torch.device, processes: int = 1
-) -> dict[str, Any]:
+def surroundings(seed: int, data: Named, device: torch.device, processes: int = 1) -> Plain:
     """The content of provenance.json without the code."""
     return {
         "command": [*sys.argv],
@@ -47,7 +45,7 @@ def surroundings(
     }
 
 
-def read(folder: RunFolder) -> dict[str, Any]:
+def read(folder: RunFolder) -> Plain:
     """The content of provenance.json, with its list of resumes.
 
     Raises: DataError if it is missing or damaged.
@@ -65,9 +63,7 @@ def resumes(folder: RunFolder) -> Any:
     return read(folder)["resumes"] if folder.provenance.exists() else []
 
 
-def differences(
-    then: Mapping[str, object], now: Mapping[str, object]
-) -> dict[str, list[str | None]]:
+def differences(then: Named, now: Named) -> dict[str, list[str | None]]:
     """The differences of two records by dotted name: both values as text, None if missing."""
     changes = by_name(leaf_differences(_compared_parts(then), _compared_parts(now)))
     return {
@@ -152,7 +148,7 @@ def sizes(splits: Splits) -> dict[str, int]:
     return {part: len(dataset) for part, dataset in splits.by_name.items()}
 
 
-def _compared_parts(origin: Mapping[str, object]) -> dict[str, object]:
+def _compared_parts(origin: Named) -> dict[str, object]:
     code = {name: _without_places(origin[name]) for name in CODE if name in origin}
     compared = {name: origin.get(name) for name in COMPARED}
     return code | compared | {"processes": origin.get("processes", 1)}
@@ -166,7 +162,7 @@ def _without_places(code: object) -> object:
     return {name: _without_places(value) for name, value in code.items() if name not in PLACES}
 
 
-def _is_well_formed(origin: Mapping[str, object]) -> bool:
+def _is_well_formed(origin: Named) -> bool:
     """Whether the parts that are read have the right types."""
     match origin:
         case {"data": {"sha256": _}, "resumes": [*resumes]}:

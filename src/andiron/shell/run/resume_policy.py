@@ -10,6 +10,7 @@ from typing import Any
 from andiron import errors
 from andiron.options import Resume
 from andiron.plain import plain_values
+from andiron.plain.plain_values import Named, Plain
 from andiron.shell.config import schema
 from andiron.shell.config.leaves import (
     Changes, Differences, MISSING, Path, differences, leaves, nested,
@@ -21,13 +22,13 @@ log = logging.getLogger("andiron.resume")  # also printed by a run from Python
 Values = Sequence[tuple[int, Any]]  # with the number of completed updates from which each applied
 
 
-def changes(record: Mapping[str, object], wanted: Mapping[str, object]) -> Differences:
+def changes(record: Named, wanted: Named) -> Differences:
     """The options that differ between two plain configurations, instructions left out."""
     differing = differences(record, wanted)
     return {path: sides for path, sides in differing.items() if path[0] not in schema.INSTRUCTIONS}
 
 
-def applied(plain: Mapping[str, object], changes: Differences) -> dict[str, Any]:
+def applied(plain: Named, changes: Differences) -> Plain:
     """A copy of `plain` with these changes."""
     flat = dict(leaves(plain)) | {path: value for path, (_, value) in changes.items()}
     return nested({path: value for path, value in flat.items() if value is not MISSING})

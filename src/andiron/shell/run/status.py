@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
 from andiron import errors
 from andiron.disk import files
+from andiron.plain.plain_values import Named, Plain
 from andiron.plain.plain_values import moment
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
@@ -35,7 +35,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def read(folder: RunFolder) -> dict[str, Any]:
+def read(folder: RunFolder) -> Plain:
     """The content of status.json; empty if it is missing or damaged."""
     try:
         status = files.read_json(folder.status)
@@ -127,7 +127,7 @@ def reported(folder: RunFolder, report: Report) -> Iterator[None]:
     report.write(folder, status=State.DONE, reason=report.note, ended=now())
 
 
-def write(folder: RunFolder, content: Mapping[str, object]) -> None:
+def write(folder: RunFolder, content: Named) -> None:
     """Replaces status.json; if the disk is full, that is logged and the run's own error stays."""
     try:
         files.write_json(folder.status, content)
@@ -144,7 +144,7 @@ def write_killed(folder: RunFolder, reason: str, state: State = State.INTERRUPTE
     write(folder, before | {"status": state, "reason": reason, "ended": now()})
 
 
-def seconds(status: Mapping[str, object], until: datetime | None = None) -> float | None:
+def seconds(status: Named, until: datetime | None = None) -> float | None:
     """Seconds from the recorded start to the end or `until`; None if either is unknown."""
     started, ended = moment(status.get("started")), moment(status.get("ended")) or until
     if started is None or ended is None:

@@ -10,6 +10,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from andiron import errors
+from andiron.plain.plain_values import Plain
 from andiron.run_folder import RunFolder
 from andiron.shell.cli import command_line
 from andiron.shell.cli.signals import Signals
@@ -66,9 +67,7 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
         composition.run(task, conf_dir, arguments, check=checked_start)
 
 
-def _resume(
-    task: Callable[..., Any], conf_dir: Path, arguments: list[str], values: dict[str, Any]
-) -> None:
+def _resume(task: Callable[..., Any], conf_dir: Path, arguments: list[str], values: Plain) -> None:
     command_arguments.check(arguments)
     conf_dirs, packages = diagnosis.all_dirs(conf_dir, arguments), trusted_packages(values)
     folder = _named_folder(values, arguments)
@@ -93,7 +92,7 @@ def _resume(
     task(config, folder.path, hydra_record, trusted=trusted)
 
 
-def check_mirror(record: Train, values: dict[str, Any]) -> None:
+def check_mirror(record: Train, values: Plain) -> None:
     """Refuses to send checkpoints to an address that only a run folder gives."""
     if (checkpoint := record.checkpoint or {}).get("mirror") is not None:
         named_folder.mirror().check_recorded(checkpoint, values)
@@ -135,7 +134,7 @@ def checked_start(config: DictConfig, check: Check = composition.checked_config)
     return checked
 
 
-def _named_folder(values: dict[str, Any], arguments: list[str]) -> RunFolder:
+def _named_folder(values: Plain, arguments: list[str]) -> RunFolder:
     """The folder of the run that `resume` names."""
     target = values["resume"]
     if command_arguments.parsed(arguments).multirun:
@@ -154,11 +153,11 @@ def _named_folder(values: dict[str, Any], arguments: list[str]) -> RunFolder:
     return named_folder.run_folder_of(path)
 
 
-def trusted_packages(values: dict[str, Any]) -> list[str]:
+def trusted_packages(values: Plain) -> list[str]:
     """The packages that the command and the project trust."""
     return [*_strings(values, "trust"), *project.current().trust]
 
 
-def _strings(values: dict[str, Any], option: str) -> list[str]:
+def _strings(values: Plain, option: str) -> list[str]:
     value = values.get(option) or []
     return list(map(str, value if isinstance(value, list) else [value]))

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from andiron.plain.plain_values import Named
 from andiron.plain.plain_values import as_text
 from andiron.plain.readable import number, printable, printable_line
 from andiron.shell.config.leaves import by_name, differences, leaves
@@ -36,7 +37,7 @@ def differences_of(one: RunReader, other: RunReader) -> dict[str, dict[str, list
     return {kind: by_name(differences(ours[kind], theirs[kind])) for kind in ours}
 
 
-def _compared_values(run: RunReader) -> dict[str, Mapping[str, Any]]:
+def _compared_values(run: RunReader) -> dict[str, Named]:
     provenance, metrics = run.records["provenance"], run.metrics
     options = {".".join(path): value for path, value in leaves(run.records["config"])}
     return {
@@ -89,7 +90,7 @@ def _metric_table(run: RunReader) -> str:
     return text_table.table(["metric", "best", "epoch of best", "last"], rows)
 
 
-def _group_table(groups: Mapping[str, object]) -> str:
+def _group_table(groups: Named) -> str:
     names = "optimizer", "lr", "num_tensors", "num_parameters"
     rows = [
         [name, *(group.get(value) for value in names)]
@@ -99,7 +100,7 @@ def _group_table(groups: Mapping[str, object]) -> str:
     return text_table.table(["group", "optimizer", "lr", "tensors", "parameters"], rows)
 
 
-def _provenance_values(provenance: Mapping[str, object]) -> Iterator[tuple[str, Any]]:
+def _provenance_values(provenance: Named) -> Iterator[tuple[str, Any]]:
     command = provenance.get("command")
     if isinstance(command, list):
         yield "command", shlex.join(map(str, command))
@@ -114,7 +115,7 @@ def _provenance_values(provenance: Mapping[str, object]) -> Iterator[tuple[str, 
         yield "resumes", len(resumes)
 
 
-def _value_lines(values: Mapping[str, Any]) -> str:
+def _value_lines(values: Named) -> str:
     """A line for each name and value."""
     texts = {name: printable_line(as_text(value)[:MOST_TEXT]) for name, value in values.items()}
     return "\n".join(f"{printable(name):{NAME}}  {text}".rstrip() for name, text in texts.items())

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from andiron.plain import readable, wings
+from andiron.plain.plain_values import Named, Plain
 from andiron.plain.readable import number
 from andiron.plain.states import State
 from andiron.wings.runs.run_reader import RunReader
@@ -70,7 +71,7 @@ class Row:
 
     place: int
     runs: Sequence[RunReader]
-    options: Mapping[str, Any]
+    options: Named
     metrics: Mapping[str, Spread | None]
 
 
@@ -156,7 +157,7 @@ def as_table(rows: Sequence[Row], most_folders: int | None = None) -> str:
     return f"{table(headers, cells)}\n\n{table(['group', 'folder'], folders[:most_folders])}"
 
 
-def plain(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def plain(rows: Sequence[Row]) -> list[Plain]:
     """The rows as plain values."""
     return [
         {
@@ -174,7 +175,7 @@ def _values(runs: Iterable[RunReader], name: str) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def code_of(origin: Mapping[str, object]) -> Any:
+def code_of(origin: Named) -> Any:
     """The commits, uncommitted changes and other modules with which a run was trained."""
     projects = origin.get("projects")
     repositories = [origin.get("git"), *(projects.values() if isinstance(projects, dict) else ())]

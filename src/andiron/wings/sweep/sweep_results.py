@@ -10,6 +10,7 @@ from typing import Any
 
 from andiron import errors
 from andiron.plain import readable
+from andiron.plain.plain_values import Named, Plain
 from andiron.plain.plain_values import as_text
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
@@ -30,9 +31,9 @@ class Results:
     rows: Sequence[Row] = ()
     best: Job | None = None
     best_command: str | None = None  # repeats it
-    changes: Mapping[str, Any] = field(default_factory=dict)  # of a resume of the best run
+    changes: Named = field(default_factory=dict)  # of a resume of the best run
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> Plain:
         """The results as plain values."""
         return {
             "sweep": str(self.folder),

@@ -6,7 +6,7 @@
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from andiron.data.splitting import described, fingerprint
 from andiron.data.splitting.described import Described
 from andiron.data.splitting.divided_rows import columns_of
 from andiron.data.splitting.splits import of_parts
+from andiron.plain.plain_values import Named, Plain
 from andiron.shell.assembly import components
 from andiron.shell.config import arguments, composition, project, schema
 from andiron.shell.config.leaves import leaves, nested
@@ -35,9 +36,7 @@ CSV = "andiron.data.csv"
 MOST_SHOWN = 200  # characters of a value
 
 
-def splits(
-    config: Train, overrides: Sequence[str], data: Described, part: str = "test"
-) -> Splits:
+def splits(config: Train, overrides: Sequence[str], data: Described, part: str = "test") -> Splits:
     """The data of `overrides`: a choice of the group, or changed options of the run's own data.
 
     Classes are matched by name. For the `part` "all", every part of a table has all its rows.
@@ -66,7 +65,7 @@ def _encoded_table(node: schema.Node, data: Described, part: str) -> Splits:
     if "target_columns" in facts:
         facts["target_columns"] = targets
     named = {"name": path.name, "fingerprint": fingerprint.of_file(path)}
-    same: dict[str, Any] = {"batcher": data.batcher, "facts": facts, **named}
+    same: Plain = {"batcher": data.batcher, "facts": facts, **named}
     if part == "all":
         return Splits(train=rows, valid=rows, test=rows, **same)
     classes = rows.targets if "class_names" in facts else None
@@ -142,7 +141,7 @@ def _unit(data: Described) -> float | None:
     return 255.0 if data.input_dtype == "uint8" else 1.0
 
 
-def _fact_differences(ours: Mapping[str, object], theirs: Mapping[str, object]) -> list[str]:
+def _fact_differences(ours: Named, theirs: Named) -> list[str]:
     """A line for each deciding fact that differs."""
 
     def plain(value: object) -> Any:

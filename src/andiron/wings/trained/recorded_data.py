@@ -8,7 +8,6 @@ ImageBatcher(mean=0.3053, std=0.376, scale=16.0, channels_last=False)
 
 import dataclasses
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -19,6 +18,7 @@ from andiron import errors
 from andiron.data.dataset import Batcher
 from andiron.data.splitting.described import BATCHERS, Described, PREPROCESSING
 from andiron.data.splitting.standardisation import FLOAT32
+from andiron.plain.plain_values import Named, Plain
 from andiron.ranges import Number, Resizing
 
 MOST_DIMENSIONS = 8  # of a sample
@@ -33,7 +33,7 @@ class _Preprocessing:
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    batcher: dict[str, Any]
+    batcher: Plain
     evaluation_batch_size: Positive
     input_dtype: str | None
     class_counts: list[Annotated[int, Field(ge=0)]] | None
@@ -67,7 +67,7 @@ class _Facts(TypedDict, total=False):
     target_offset: list[Number]
 
 
-def from_plain(name: str, plain: Mapping[str, object]) -> Described | None:
+def from_plain(name: str, plain: Named) -> Described | None:
     """The data set that a data.json describes; None if it has no preprocessing.
 
     Raises: DataError for values that `as_plain` never writes.

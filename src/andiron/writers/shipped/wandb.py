@@ -6,6 +6,7 @@ import secrets
 from pathlib import Path
 from typing import Any, Literal
 
+from andiron.plain.plain_values import Plain
 from andiron.writers.fanout import AcceptedNames
 from andiron.protocols import Hyperparameters, Pages, Point, Position
 
@@ -30,7 +31,7 @@ class WandbWriter:
         *,
         project: str = "andiron",
         mode: Literal["online", "offline", "disabled"] = "online",
-        options: dict[str, Any] | None = None,
+        options: Plain | None = None,
     ):
         import wandb  # takes seconds, and is an optional dependency
 
@@ -45,7 +46,7 @@ class WandbWriter:
         """Logs the point, unless it is a training epoch's mean: its windows are logged already."""
         if point.split == "train" and point.whole_epoch:
             return
-        logged: dict[str, Any] = {**point.values}
+        logged: Plain = {**point.values}
         for tag, markdown in point.texts.items():
             logged[tag] = self._page(markdown)
         for tag, pixels in point.images.items():
