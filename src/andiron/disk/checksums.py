@@ -3,11 +3,11 @@
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from andiron.disk import files
-from andiron.plain.plain_values import Named, Plain
 
 Entry = dict[str, Any]  # bytes and SHA-256 of a content
 
@@ -32,12 +32,12 @@ def is_entry(value: object) -> bool:
     return types == {"bytes": int, "sha256": str}
 
 
-def signed(plain: Named) -> Plain:
+def signed(plain: Mapping[str, object]) -> dict[str, Any]:
     """The values of a record, and their own SHA-256."""
     return {**plain, "sha256": own(plain)}
 
 
-def own(plain: Named) -> str:
+def own(plain: Mapping[str, object]) -> str:
     """The SHA-256 of a record's other values, independent of order and white space."""
     others = {key: value for key, value in plain.items() if key != "sha256"}
     return _sha256(json.dumps(others, sort_keys=True).encode())
