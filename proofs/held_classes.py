@@ -230,7 +230,8 @@ def resumed(
         model = network(case)
         optimizer, schedule = made(kind, model, case, options)
         state = serialization.load_tensors(slots)
-        saved = {"stateless": stateless, "frozen": [], "updates": SAVED}
+        owners = optimizer.owners()
+        saved = {"stateless": stateless, "frozen": [], "updates": SAVED, "owners": owners}
         if problems := [*slot_checks.problems(optimizer, state, saved)]:
             raise RuntimeError(f"at the resume: {problems[0]}")
         model.load_state_dict(serialization.load_tensors(weights))

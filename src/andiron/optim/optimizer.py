@@ -146,8 +146,9 @@ class Optimizer:
                     again = [self._evaluations(gradients, closure)] if self.needs_closure else []
                     held.public_step(rates, *again)
         except RuntimeError as error:
-            errors.explain(error, f"optimizer {self.name}", "choose another, also for "
-                           "some parameters alone (param_groups)")
+            if "sparse gradients" in str(error):
+                errors.explain(error, f"optimizer {self.name}", "choose another, also for "
+                               "some parameters alone (param_groups)")
             raise
         finally:
             self._take_back()
