@@ -19,7 +19,7 @@ ROWS = [
     # options
     ("check --options optimzer=adam", {"'optimizer'": "check --options optimizer=adam"}),
     ("check --options model=cnvnet", {"'convnet'": "check --options data=digits model=convnet"}),
-    ("check --options loss=null", {"~loss": None}),
+    ("check --options loss=null", {"'loss=[]'": None}),
     ("check strategy=ddp", {"give auto": "check strategy=auto"}),
     ("check slices=3", {"a power of two": "check slices=2"}),
     ("check device=cuda:7", {"device=auto": None}),
