@@ -8,6 +8,7 @@ torch.Size([5, 1])
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -17,6 +18,7 @@ from torch.nn import functional
 from andiron import errors
 from andiron.data.dataset import Batch
 from andiron.outputs import RegressionOutput, Scalar, at_least_float32, named
+from andiron.protocols import TrainOutput
 from andiron.ranges import Number, Positive
 from andiron.recording import keep_arguments
 from andiron.tasks import named_answers, target_checks as checks
@@ -93,11 +95,21 @@ class Regressor(Supervised):
                 "set task.target_mean=0 task.target_std=1 +loss.log_input=false, with a network "
                 "that ends in softplus"
             )
+        self._unknown = target_mean is None, target_std is None
+        if isinstance(loss, nn.PoissonNLLLoss):
+            self._unknown = False, False
         self.register_buffer("target_mean", mean.float(), persistent=False)
         self.register_buffer("target_std", std, persistent=False)
 
     def forward(self, inputs: Float[Tensor, "batch ..."]) -> Float[Tensor, "..."]:
         return self.in_unit(self.target_mean + self.target_std * self._standardised(inputs))
+
+    def train_step(self, batch: Any) -> TrainOutput:
+        output = super().train_step(batch)
+        if any(self._unknown):  # once: it waits for the device
+            checks.warn_of_unit(output.item.targets, *self._unknown)
+            self._unknown = False, False
+        return output
 
     def in_unit(self, values: Tensor) -> Tensor:
         """The values with the `target_offset`, which float32 would blur."""

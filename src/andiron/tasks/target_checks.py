@@ -1,5 +1,6 @@
 """Checks of targets, and errors that name the samples whose targets are invalid."""
 
+import logging
 from typing import Any
 
 import torch
@@ -17,8 +18,12 @@ OWN_TASK = (
     "(docs/extending.md)"
 )
 MOST_PLACES = 3  # named one by one
+MOST_COLUMNS = 8
 EXACT = 1e-5  # of a loss: float32 sums in another order
+FAR = 10  # from 0, of a mean or standard deviation of targets that a network learns slowly
 TOLERANCE = 1e-3  # of a sum of probabilities: rounding of bfloat16, and of printed decimals
+
+log = logging.getLogger("andiron")
 
 
 def misfit(task: object, output: Tensor, targets: Tensor, remedy: str) -> errors.DataError:
@@ -45,6 +50,29 @@ def wrong_number(outputs: int, num_classes: int) -> errors.MismatchError:
         f"{num_classes} outputs (model.num_classes={num_classes}, or the size of the last layer "
         f"of your own network), or allow it with +task.num_classes={outputs}"
     )
+
+
+def warn_of_unit(targets: Float[Tensor, "batch ..."], of_mean: bool, of_std: bool) -> None:
+    """Warns of a mean far from 0 or a standard deviation far above 1; of few outputs, of each."""
+    is_table = targets.dim() == 2 and targets.shape[1] <= MOST_COLUMNS
+    columns = targets.unbind(1) if is_table else [targets]
+    values = [known for column in columns if len(known := column[column != IGNORED])]
+    means = [float(known.mean()) for known in values]
+    stds = [float(known.std(correction=0)) for known in values]
+    is_far = any(abs(number) > FAR for number in means * of_mean + stds * of_std)
+    if is_far and len(values) == len(columns):
+        log.warning(
+            "task: the data gives no mean and standard deviation of the targets, and the first "
+            "batch is far from 0 and 1: training is slow and ends worse; add %s %s (of this batch; "
+            "the values of all training targets are better; 0 and 1 leave targets as they are)",
+            _override("target_mean", [f"{mean:.6g}" for mean in means]),
+            _override("target_std", [f"{std:.4g}" if std else "..." for std in stds]),
+        )
+
+
+def _override(name: str, numbers: list[str]) -> str:
+    text = ",".join(numbers)
+    return f"'task.{name}=[{text}]'" if len(numbers) > 1 else f"task.{name}={text}"
 
 
 def all_count(targets: Tensor) -> None:

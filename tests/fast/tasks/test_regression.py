@@ -79,6 +79,34 @@ def test_whole_numbers_are_targets_too():
     assert item.targets.tolist() == [[1.0], [2.0], [3.0]]
 
 
+FAR = torch.tensor([[15600.0, 0.0], [19800.0, 1.0], [IGNORED, 0.5]])
+ONE = "add task.target_mean=17700 task.target_std=2100 (of this batch"
+
+
+@pytest.mark.parametrize(
+    ("targets", "given", "warned"),
+    [
+        (FAR[:2, 0], {}, ONE),
+        (FAR[:1, 0], {}, "add task.target_mean=15600 task.target_std=... (of"),
+        (FAR[:2, 0] - 17700, {}, "add task.target_mean=0 task.target_std=2100 "),
+        (FAR[:2, 0], {"target_mean": 17700.0}, ONE),
+        (FAR, {}, "add 'task.target_mean=[17700,0.5]' 'task.target_std=[2100,0.4082]' (of"),
+        (FAR.repeat(1, 5), {}, "add task.target_mean=7080.3 task.target_std=8772 (of"),
+        (FAR[:2, 0], {"target_mean": 0.0, "target_std": 1.0}, None),
+        (FAR[:2, 0] - 17699, {"target_std": 2100.0}, None),
+        (FAR[:, 1], {}, None),
+        (FAR[2:, :1], {}, None),
+        (FAR[:2, 0], {"loss": nn.PoissonNLLLoss(log_input=False)}, None),
+    ],
+)
+def test_targets_far_from_standard_are_warned_of_once(caplog, targets, given, warned):
+    outputs = targets.shape[1] if targets.dim() == 2 else 1
+    task = Regressor(nn.Sequential(nn.Linear(3, outputs), nn.Softplus()), **given)
+    for _ in range(2):
+        task.train_step(Batch(torch.zeros(len(targets), 3), targets))
+    assert [warned in record.getMessage() for record in caplog.records] == [True] * bool(warned)
+
+
 def test_images_are_targets_too():
     images = torch.rand(3, 1, 4, 4)
     task = Regressor(nn.Conv2d(1, 1, 1), target_mean=0.5, target_std=0.25)
