@@ -33,7 +33,7 @@ class Differences:
     unfit: dict[str, str] = field(default_factory=dict)  # in both; why the record's does not fit
     fitting: tuple[str, ...] = field(default=(), compare=False)
     other_kind: tuple[str, ...] = ()  # names in `unfit` with integers for floats, or the like
-    prefix: Prefix = ("", "")  # of all names in the record, and of the module's in its place
+    prefix: Prefix = ("", "")  # of names in the record, and of the module's in its place
     excluded: tuple[str, ...] = ()  # names in either that were left out
 
     def __bool__(self) -> bool:
@@ -77,17 +77,23 @@ def differing_prefix(
 ) -> Prefix:
     """The only prefix that another, in its place, turns into names of a module.
 
-    It does so for more than half of the names.
+    It does so for more than half of the names. Names that fit keep theirs; nothing is replaced if
+    one of them is in the same outermost module, whose part may be another.
 
     >>> differing_prefix("file", ["_orig_mod.0.bias", "_orig_mod.1.bias"], ["0.bias", "1.bias"])
     ('_orig_mod.', '')
 
-    Raises: MismatchError if there is none or several; `remedy` gives the line that replaces one
+    Raises: MismatchError if no name fits, nor one prefix; `remedy` gives the line that replaces one
     prefix by another, by default a command.
     """
-    best, most = best_prefixes(names, own)
+    fitting = {*names} & {*own}
+    rest, missing = ([name for name in side if name not in fitting] for side in (names, own))
+    best, most = best_prefixes(rest, missing)
     if len(best) == 1 and 2 * most > len(names):
-        return best[0]
+        if {_outermost(prefix) for prefix in best[0]}.isdisjoint(map(_outermost, fitting)):
+            return best[0]
+    if fitting:
+        return "", ""
     fits = [f"{most:,} fit with {new!r} in place of {old!r}; " for old, new in best[:MOST_NAMES]]
     old, new = best[0] if best else ("", "")
     rename = f"^{old.replace('.', '[.]')}={new}" if best else "REGEX=NEW"
@@ -111,6 +117,10 @@ def best_prefixes(names: Collection[str], own: Collection[str]) -> tuple[list[Pr
     }
     most = max(numbers.values(), default=0)
     return [prefix for prefix, number in numbers.items() if number == most > 0], most
+
+
+def _outermost(name: str) -> str:
+    return name.partition(".")[0]
 
 
 def _starts(name: str, other: str) -> Prefix:

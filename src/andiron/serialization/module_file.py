@@ -48,7 +48,7 @@ def load_file(
     """Copies a record into a module's own tensors, casting to their dtype and device.
 
     `partial` copies the tensors that fit by name and shape, and returns all differences; without it
-    there are none. If all names differ from the module's by one prefix, it is replaced. `rename`
+    there are none, and replaces one prefix that differs (see `differing_prefix`). `rename`
     maps regular expressions to replacements, applied in order to the file's names. `layout`
     defaults to the file's, or torch's. Tied weights stay tied. BatchNorm's count of batches, which
     Burn lacks, keeps its value.
@@ -78,11 +78,12 @@ def load_record(
     """
     places = _places(module, record, path, layout)
     tensors, prefix = renamed(record.tensors, rename or {}), ("", "")
-    if partial and tensors.keys().isdisjoint(places):
+    if partial:
         old, new = prefix = matching.differing_prefix(path, tensors, places, remedy)
+        turned = {name: new + name[len(old) :] for name in tensors if name.startswith(old)}
+        kept = {name for name in tensors if name in places or turned.get(name) in tensors}
         tensors = {
-            new + name[len(old) :] if name.startswith(old) else name: tensors[name]
-            for name in tensors
+            name if name in kept else turned.get(name, name): tensors[name] for name in tensors
         }
     excluded = _excluded(exclude, {**places, **tensors})
     tensors = {name: tensors[name] for name in tensors if name not in excluded}
@@ -90,9 +91,12 @@ def load_record(
         matching.differences(places, tensors), prefix=prefix, excluded=excluded
     )
     if partial and not differences.fitting:
-        raise errors.MismatchError(
-            f"{path}: no tensor fits by shape: {matching.shown(differences.unfit)}"
-        )
+        reasons = (
+            dict.fromkeys(excluded, "is excepted")
+            | dict.fromkeys(differences.unexpected, "is only in the file")
+        )  # fmt: skip
+        unfit = matching.shown(differences.unfit or reasons)
+        raise errors.MismatchError(f"{path}: no tensor fits by shape: {unfit}")
     if differences and not partial:
         raise errors.MismatchError(
             f"{path} does not fit the {type(module).__name__}; nothing was loaded:\n"

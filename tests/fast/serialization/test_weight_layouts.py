@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from torch import nn
 from torchvision import models as torchvision
 
-from andiron import errors, models
+from andiron import errors, models, serialization
 from andiron.shell.assembly import start_from
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
@@ -61,11 +61,13 @@ def prefixed(source, prefix):
     return {prefix + name: tensor for name, tensor in source.state_dict().items()}
 
 
-def loaded(given, network, trusted=None, facts=None):
+def loaded(given, network, trusted=None, facts=None, **buffers):
     """The task with the weights that `given` names, and the record of it."""
     names = "data", "task", "model", "metrics", "optimizer", "scheduler"
     empty = {name: {} for name in names}
     config, task = Train(lr=1.0, **empty, start_from=given), Classifier(network)
+    for name, tensor in buffers.items():
+        task.register_buffer(name, tensor)
     files = start_from.weights_of(config, trusted)
     return task, start_from.load(config, files, task, facts or {})
 
@@ -250,6 +252,39 @@ def test_a_part_by_another_name_is_renamed_by_the_line_of_the_message(tmp_path):
     state = prefixed(source["dae"], "body.") | prefixed(source["proxies"], "network.proxies.")
     said = message_of(errors.ConfigError, loaded, str(saved(tmp_path, state)), parts("body"))
     assert 'rename: {OLD: "NEW"}' in said  # nothing before a name would be before all
+
+
+def layers():
+    return nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2))
+
+
+@pytest.mark.parametrize("prefix", ["net.", ""])
+def test_a_prefix_is_replaced_though_a_buffer_of_the_task_fits(prefix, tmp_path):
+    source, step, zero = layers(), torch.tensor(7.0), torch.tensor(0.0)
+    state = prefixed(source, prefix) | {"kl_step": step, "network.kl_step": step}
+    path = str(saved(tmp_path, state))
+
+    for options, value in (({}, 7), ({"partial": True}, 7), ({"except": ["^kl_step$"]}, 0)):
+        task, record = loaded({"path": path, **options}, layers(), kl_step=zero.clone())
+        assert task.kl_step == value and record["prefix"] == [prefix, "network."]
+        assert all(map(torch.equal, task.network.parameters(), source.parameters()))
+        assert len(record["left"]) == 1
+    given = {"path": path, "except": ["^kl_step", "network.[01]"]}
+    said = message_of(errors.ConfigError, loaded, given, layers(), kl_step=zero)
+    assert "no tensor fits by shape: 'kl_step' is excepted, 'network.0.weight' is" in said
+
+
+def test_a_name_that_fits_is_not_overwritten_by_one_with_another_prefix(tmp_path):
+    source, module, step = layers(), layers(), torch.tensor(7.0)
+    module.register_buffer("step", torch.tensor(0.0))
+    state = prefixed(source, "net.") | {"net.step": step - 1, "step": step}
+
+    save_file(state, tmp_path / "a.safetensors")
+
+    differences = serialization.load_file(module, tmp_path / "a.safetensors", partial=True)
+
+    assert module.step == step and torch.equal(module[0].weight, source[0].weight)
+    assert differences.unexpected == ("net.step",)
 
 
 def test_names_of_another_kind_are_mapped_by_one_option(tmp_path):

@@ -75,7 +75,7 @@ def load(config: Train, shards: list[Path], model: nn.Module, facts: Named) -> P
         others += f"; {len(left)} of the file left out: {joined(left, matching.MOST_NAMES)}"
     log.info("weights from %s: %d tensors%s", path, len(matched.fitting), others)
     if matched.prefix != ("", ""):
-        log.info("  all its names have %r in place of %r", *matched.prefix)
+        log.info("  names have %r in place of %r", *matched.prefix)
     return {
         "files": checksums, "prefix": [*matched.prefix], "loaded": [*matched.fitting],
         "left": [*matched.unexpected], "new": [*fresh], "except": [*matched.excluded],
