@@ -36,6 +36,23 @@ def test_a_single_run_is_composed_once(here, monkeypatch):
     assert (rates(ROOT / "conf", "lr=0.1"), modes) == ([0.1], ["RUN"])
 
 
+@pytest.mark.parametrize("empty", ["~{}", "{}=[]"])
+def test_a_group_that_is_emptied_loses_the_options_of_the_project(here, empty):
+    (here / "project").mkdir()
+    (here / "project" / "default.yaml").write_text(
+        "# @package _global_\ndefaults: [override /early_stopping: patience]\n"
+        "early_stopping: {patience: {metric: accuracy}}\ncheckpoint: {every: 2epochs}\n"
+    )
+    given = [f"--config-dir={here}", *map(empty.format, ("early_stopping", "checkpoint"))]
+    configs = [composition.composed(ROOT / "conf", given)]
+    composition.run(lambda config, *_: configs.append(config), ROOT / "conf", given)
+
+    assert [(config.early_stopping, config.checkpoint) for config in configs] == [(None, None)] * 2
+    assert composition.composed(ROOT / "conf", given[:1]).checkpoint["every"] == "2epochs"
+    with pytest.raises(errors.ConfigError, match="patience: has options but no _target_"):
+        composition.composed(ROOT / "conf", [*given, "early_stopping.patience.metric=loss"])
+
+
 def test_a_file_of_conf_can_set_hydra_mode_and_sweep(here):
     conf = shutil.copytree(ROOT / "conf", here / "conf")
     options, line, _ = (conf / "train.yaml").read_text().partition("\nhydra:")

@@ -97,14 +97,30 @@ def _problems_of_values(
 def plain(config: DictConfig) -> Plain:
     """The configuration as plain values, interpolations resolved and variables in one mapping.
 
-    Former names of targets are the current ones.
+    Former names of targets are the current ones. A group that the command line empties, as
+    `~checkpoint` does, loses the options that a file gives it.
     """
     resolved = _unconverted(OmegaConf.to_container(config, resolve=True))
+    for group in _emptied_groups():
+        if "_target_" not in str(resolved.get(group)):
+            resolved.pop(group, None)
     known = schema.resume_policy().keys() - {schema.VARIABLES}
     variables = {name: resolved.pop(name) for name in [*resolved] if name not in known}
     options = resolved | ({schema.VARIABLES: variables} if variables else {})
     former_options.renamed_nodes(options)
     return options
+
+
+def _emptied_groups() -> list[str]:
+    """The groups that the command line empties, and of which it sets no option."""
+    own: Any = HydraConfig.get() if HydraConfig.initialized() else None
+    texts: Any = OmegaConf.to_container(own.overrides.task, resolve=False) if own else []
+    return [
+        group
+        for group in (*schema.NODE_GROUPS, *schema.NAMED_GROUPS)
+        if f"~{group}" in texts or f"{group}=[]" in texts
+        if not any(text.lstrip("+").startswith(f"{group}.") for text in texts)
+    ]
 
 
 def message(error: Exception) -> str:
