@@ -25,6 +25,15 @@ def explained(*arguments):
     return diagnosis.explain(given, CONF, Exception("its own\n   words"))
 
 
+def test_a_choice_below_a_folder_conf_that_is_not_read_is_pointed_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "conf" / "experiment").mkdir(parents=True)
+    (tmp_path / "conf" / "experiment" / "mine.yaml").write_text("lr: 0.1\n")
+    (line,) = explained("experiment=mine")
+    assert "no such experiment; --config-dir conf reads the one below conf/; available" in line
+    assert "--config-dir" not in explained("experiment=other")[0]
+
+
 def problems(*overrides):
     with initialize_config_dir(str(CONF), version_base="1.3"):
         return resolution.problems(compose("train", overrides=list(overrides)))

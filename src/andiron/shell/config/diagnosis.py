@@ -197,7 +197,9 @@ def _problem(override: Override, choices: Groups) -> str | None:
         instead = f"; '{group}=[]' leaves it out" if is_optional else ""
         further = "" if wings.optional(f"{wings.LAB}.commands") else f"; more are in {wings.IN_LAB}"
         available = f"available: {', '.join(choices[group])}{further}{instead}"
-        no_such = f"no such {group}{hint}; {available}"
+        is_there = Path("conf", group, f"{option}.yaml").is_file()
+        own = "--config-dir conf reads the one below conf/; " if is_there else ""
+        no_such = f"no such {group}{hint}; {own}{available}"
         line = f"{group}={option}: {resolution.HIDDEN if resolution.is_hidden(group) else no_such}"
         near = errors.choices(option, choices[group])
         return errors.Problem(line, kind="unknown_choice", option=group, value=option, **near)
