@@ -105,7 +105,7 @@ def _warn_of_sums(
     """Names rows with texts alone, as sums are, if they are few, or the last row is one."""
     quantities = [name for name in kinds if kinds[name] != "text"]
     names = quantities if len(quantities) > 1 else kinds
-    bare = reduce(and_, (values[name][kept].is_null() for name in names)).arg_true()
+    bare = reduce(and_, (values[name].is_null() for name in names))[kept].arg_true()
     if len(bare) and (bare[-1] == len(lines) - 1 or len(bare) < MOST_SUMS * len(lines)):
         log.warning(
             "%s, %s %s: no number or date among the features of a sample; if it is a sum, remove "
