@@ -13,7 +13,6 @@ import pytest
 import safetensors.torch
 import torch
 import yaml
-from hydra import compose, initialize_config_dir
 from in_process import ran
 from omegaconf import OmegaConf
 
@@ -58,8 +57,7 @@ EXAMPLES = (
 @functools.cache  # composing one takes 0.1 s
 def composed(*overrides, conf=CONF):
     """The valid configuration of a command line."""
-    with initialize_config_dir(str(conf), version_base="1.3"):
-        config = compose("train", overrides=list(overrides))
+    config = diagnosis.composed_by_hydra([*overrides], conf, *project.shipped_conf_dirs()[1:])
     assert resolution.problems(config) == []
     return Train(**resolution.plain(config))
 
