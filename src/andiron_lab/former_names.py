@@ -27,6 +27,10 @@ MOVED = {f"andiron.metrics.{name}": f"andiron_lab.scores.{name}" for name in SCO
     f"andiron.data.{name}": f"andiron_lab.data.{name}.{name}"
     for name in ("digit_pairs", "synthetic")
 } | {
+    f"andiron.data.{module}{name}": f"andiron_lab.data.cifar.{name}"
+    for module in ("", "sources.cifar.")
+    for name in ("cifar10", "cifar100")
+} | {
     f"andiron.writers{module}.MlflowWriter": "andiron_lab.mlflow_writer.MlflowWriter"
     for module in ("", ".shipped.mlflow")
 } | {

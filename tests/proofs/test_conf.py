@@ -31,13 +31,9 @@ MNIST = "MNIST/raw/train-images-idx3-ubyte"
 FILES = {  # by choice: what of ANDIRON_DATA_DIR it reads
     "mnist": MNIST,
     "fashion_mnist": f"Fashion{MNIST}",
-    "cifar10": "cifar-10-batches-bin",
-    "cifar100": "cifar-100-binary",
     "image_folder": "images",
     "convnet_mnist": MNIST,
     "mnist_strong": MNIST,
-    "cifar10_resnet": "cifar-10-batches-bin",
-    "cifar10_cpu": "cifar-10-batches-bin",
     "text_bytes": "tinyshakespeare",
 }
 TABLE = "height,weight,tall\n" + "".join(

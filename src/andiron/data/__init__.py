@@ -24,7 +24,6 @@ if TYPE_CHECKING:  # imported once asked for, by `__getattr__`
     from andiron.data.on_disk.safetensors_arrays import safetensors
     from andiron.data.on_disk.stored import StoredDataset
     from andiron.data.on_disk.text_file import text
-    from andiron.data.sources.cifar import cifar10, cifar100
     from andiron.data.sources.diabetes import diabetes
     from andiron.data.sources.digits import digits
     from andiron.data.sources.mnist import fashion_mnist, mnist
@@ -44,7 +43,6 @@ LEAVES = {  # the names of each module
     "on_disk.safetensors_arrays": "safetensors",
     "on_disk.stored": "StoredDataset",
     "on_disk.text_file": "text",
-    "sources.cifar": "cifar10 cifar100",
     "sources.diabetes": "diabetes",
     "sources.digits": "digits",
     "sources.mnist": "fashion_mnist mnist",
@@ -69,7 +67,6 @@ __all__ = [
     "ArrayBatcher", "ArrayDataset", "Batch", "Concatenated", "Crop", "Cutout", "DataLoader",
     "DataLoaderBuilder", "Dataset", "Flip", "ImageBatcher", "Mapped", "Mixup", "OnFields",
     "Partial", "RawBatch", "Rotate", "Shift", "Splits", "StoredDataset", "Torchvision",
-    "balanced", "cifar10", "cifar100", "csv", "diabetes", "digits",
-    "fashion_mnist", "fingerprint", "from_torch", "image_folder", "kfold", "mnist",
-    "padded", "partial", "safetensors", "stratified_folds", "text", "torch_dataset",
+    "balanced", "csv", "diabetes", "digits", "fashion_mnist", "fingerprint", "from_torch",
+    "image_folder", "kfold", "mnist", "padded", "partial", "safetensors", "stratified_folds", "text", "torch_dataset",
 ]  # fmt: skip

@@ -1,7 +1,6 @@
 """Small files for every data set of `conf/data` that reads some, in the current folder."""
 
 import csv
-import dataclasses
 import importlib
 import struct
 from pathlib import Path
@@ -10,8 +9,7 @@ import safetensors.torch
 import torch
 from PIL import Image
 
-# by their names: the package has functions of the same
-cifar = importlib.import_module("andiron.data.sources.cifar")
+# by its name: the package has a function of the same
 mnist = importlib.import_module("andiron.data.sources.mnist")
 IMAGES = 40  # in each file
 POINTS = """import torch
@@ -33,12 +31,11 @@ class Points(torch.utils.data.Dataset):
 
 
 def write(monkeypatch):
-    """All of them; the published sizes of CIFAR and Fashion-MNIST are then the files' sizes."""
+    """All of them; the published sizes of Fashion-MNIST are then the files' sizes."""
     _write_points()
     _write_table()
     _write_images("pictures", ["cat", "dog", "owl"])
     _write_images("pets", ["cat", "dog"])
-    _write_cifar(monkeypatch)
     _write_fashion_mnist(monkeypatch)
     Path("poem.txt").write_text("So much depends upon a red wheel barrow\n" * 40)
 
@@ -80,21 +77,6 @@ def _write_images(folder, classes):
 def _bytes(*shape):
     generator = torch.Generator().manual_seed(1)
     return torch.randint(256, shape, dtype=torch.uint8, generator=generator).numpy().tobytes()
-
-
-def _write_cifar(monkeypatch):
-    for name in ("CIFAR10", "CIFAR100"):
-        archive = getattr(cifar, name)
-        folder = Path(archive.folder)
-        folder.mkdir()
-        names = [f"class_{number}\n" for number in range(archive.num_classes)]
-        (folder / archive.names).write_text("".join(names))
-        for file in (*archive.train, *archive.test):
-            rows = (bytes([number % 10] * archive.label_bytes) + _bytes(cifar.PIXELS)
-                    for number in range(IMAGES))  # fmt: skip
-            (folder / file).write_bytes(b"".join(rows))
-        train, test = (dict.fromkeys(files, IMAGES) for files in (archive.train, archive.test))
-        monkeypatch.setattr(cifar, name, dataclasses.replace(archive, train=train, test=test))
 
 
 def _write_fashion_mnist(monkeypatch):

@@ -92,8 +92,6 @@ CASES = {
         ("model=convnet", "precision=bf16", "channels_last=true"), as_they_are),
     ("mnist", "classification"): (("batch_size=64",), as_arrays),
     ("fashion_mnist", "classification"): (SMALL, as_arrays),
-    ("cifar10", "classification"): (SMALL, as_arrays),
-    ("cifar100", "classification"): (SMALL, as_they_are),
     ("image_folder", "classification"): (("data.path=pictures", *PICTURES), as_files),
     ("image_folder", "binary"): (("data.path=pets", *PICTURES), as_files),
     ("csv", "classification"): ((FLOWERS, "data.target=colour", "data.exclude=[kind]"), as_csv),
@@ -137,8 +135,6 @@ TARGETS = {  # by task
 OF_ANY_OTHER = {*TARGETS.values()}
 OFFERED = {  # by data set: the targets that it has; there are no cases of tasks for others
     "balanced": {"classes", "two classes"},
-    "cifar10": {"classes"},
-    "cifar100": {"classes"},
     "csv": {"classes", "two classes", "numbers"},
     "csv_regression": {"numbers"},
     "diabetes": {"numbers"},

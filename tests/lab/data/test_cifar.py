@@ -14,9 +14,11 @@ import torch
 from torchvision.datasets import utils
 
 from andiron import errors
+from andiron.wings.runs import check
+from in_process import called
 from refusals import message_of
 
-module = importlib.import_module("andiron.data.sources.cifar")  # by its name, for monkeypatching
+module = importlib.import_module("andiron_lab.data.cifar")  # by its name, for monkeypatching
 PUBLISHED = module.CIFAR10, module.CIFAR100
 PER_FILE, TEST = 6, 5  # images
 NAMES10 = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
@@ -190,6 +192,13 @@ def test_absent_and_offline_names_the_folder_and_data_without_download(tmp_path,
         "ANDIRON_DATA_DIR at the folder that holds it, or use data=digits, which needs no download"
     )
     assert offline == [url]
+
+
+@BOTH
+def test_check_downloads_nothing(here, name):
+    ended = called(check.main, f"data={name}", "data.root=there", "model=mlp")
+    assert ended.code == 1 and "check writes nothing; training would" in ended.errors
+    assert [*here.iterdir()] == []
 
 
 def test_a_pickle_beside_the_files_is_never_read(tmp_path, offline):
