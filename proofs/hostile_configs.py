@@ -112,7 +112,7 @@ def _targets() -> Iterator[Case]:
         {"_target_": "andiron.writers.JsonLinesWriter", "path": "{canary}"},
         {"_target_": "andiron.writers.TensorBoardWriter", "folder": "{outside}"},
         {"_target_": "andiron.writers.CsvWriter", "run_dir": "{outside}"},
-        {"_target_": "andiron.writers.WandbWriter", "mode": "online"},
+        {"_target_": "andiron_lab.wandb_writer.WandbWriter", "mode": "online"},
         {"_target_": "andiron_lab.mlflow_writer.MlflowWriter", "tracking_uri": "http://x"},
     ):
         name = f"{writer['_target_']} elsewhere"

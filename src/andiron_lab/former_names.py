@@ -31,8 +31,9 @@ MOVED = {f"andiron.metrics.{name}": f"andiron_lab.scores.{name}" for name in SCO
     for module in ("", "sources.cifar.")
     for name in ("cifar10", "cifar100")
 } | {
-    f"andiron.writers{module}.MlflowWriter": "andiron_lab.mlflow_writer.MlflowWriter"
-    for module in ("", ".shipped.mlflow")
+    f"andiron.writers{module}.{tool}Writer": f"andiron_lab.{tool.lower()}_writer.{tool}Writer"
+    for tool in ("Mlflow", "Wandb")
+    for module in ("", f".shipped.{tool.lower()}")
 } | {
     "andiron.models.GAN": "andiron_lab.adversarial.GAN",
     "andiron.tasks.Adversarial": "andiron_lab.adversarial.Adversarial",

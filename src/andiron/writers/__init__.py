@@ -5,7 +5,6 @@ from andiron.run_folder import RunFolder
 from andiron.writers.fanout import Writers
 from andiron.writers.shipped.line_writers import CsvWriter, JsonLinesWriter
 from andiron.writers.shipped.tensorboard import TensorBoardWriter
-from andiron.writers.shipped.wandb import WandbWriter
 
 
 def default_writers(folder: RunFolder) -> dict[str, Writer]:
@@ -18,6 +17,5 @@ __all__ = [
     "CsvWriter",
     "JsonLinesWriter",
     "TensorBoardWriter",
-    "WandbWriter",
     "Writers",
 ]

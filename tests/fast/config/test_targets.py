@@ -211,6 +211,7 @@ def test_a_missing_or_uncallable_target_is_named(own, name, words):
     assert words in line
 
 
+@pytest.mark.usefixtures("needs_lab")
 def test_a_class_of_ours_tells_how_to_install_the_package_it_needs(monkeypatch, tmp_path):
     class Absent:
         @staticmethod
@@ -221,7 +222,7 @@ def test_a_class_of_ours_tells_how_to_install_the_package_it_needs(monkeypatch, 
     monkeypatch.delitem(sys.modules, "wandb", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Absent, *sys.meta_path])
     with pytest.raises(errors.ConfigError) as caught:
-        node = {"_target_": "andiron.writers.WandbWriter"}
+        node = {"_target_": "andiron_lab.wandb_writer.WandbWriter"}
         targets.build("writers.wandb", node, run_dir=tmp_path)
     (line,) = caught.value.problems
     assert line.endswith(": No module named 'wandb'; it comes with `pip install wandb`")

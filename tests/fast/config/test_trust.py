@@ -6,13 +6,13 @@ import pytest
 import yaml
 
 from andiron import errors, writers
-from andiron.shell.config import trust
+from andiron.shell.config import project, trust
 from andiron.shell.config.signatures import class_constant
 from andiron.shell.config.trust import Trust
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 WRITERS = [f"andiron.writers.{name}" for name in writers.__all__ if name != "Writers"]
-TO_SERVERS = {name for name in WRITERS if class_constant(name, "sends_data")}
+WANDB = "andiron_lab.wandb_writer.WandbWriter"
 
 
 def shipped():
@@ -29,17 +29,21 @@ def shipped():
 def test_a_run_of_everything_in_conf_can_be_resumed_without_trust():
     ours = trust.of_user([CONF])
     refused = {target for target in shipped() if not ours.allows(target)}
-    assert refused == TO_SERVERS
+    assert not refused
 
 
 def test_only_a_writer_that_declares_to_send_nothing_is_built_from_a_record():
-    assert "andiron.writers.WandbWriter" in TO_SERVERS
-    assert {class_constant(name, "sends_data") for name in WRITERS} == {True, False}
+    assert {class_constant(name, "sends_data") for name in WRITERS} == {False}
     silent = [f"andiron.writers.{name}" for name in ("Writers", "Undeclared", "shipped.wandb")]
     allowed = {name for name in [*WRITERS, *silent] if Trust().allows(name)}
-    assert allowed == {*WRITERS} - TO_SERVERS
-    named = {name for name in WRITERS if Trust(builds_writers=False).allows(name)}
-    assert named == {*WRITERS}
+    assert allowed == {*WRITERS}
+
+
+@pytest.mark.usefixtures("needs_lab")
+def test_a_writer_that_sends_data_is_named_by_a_record_and_not_built():
+    assert class_constant(WANDB, "sends_data") is True
+    assert not Trust().allows(WANDB)
+    assert Trust(builds_writers=False).allows(WANDB)
 
 
 @pytest.mark.parametrize("name", [
@@ -144,13 +148,14 @@ def test_conf_is_the_users_word_and_so_is_trust_in_its_page(tmp_path):
     assert not ours.allows("mine.Other") and not ours.allows("mine.Net.from_pretrained")
 
 
+@pytest.mark.usefixtures("needs_lab")
 def test_classes_that_this_command_chooses_are_trusted():
-    wandb = "andiron.writers.WandbWriter"
     for argument, is_allowed in (
         ("writers=[tensorboard,wandb]", True), ("+writers=wandb", True),
-        ("writers.wandb.mode=offline", False), ("lr=0.1", False),
+        ("writers.wandb.mode=offline", False), ("lr=0.1", False), ("writers=[mlflow]", False),
     ):  # fmt: skip
-        assert trust.of_user([CONF], (), [argument]).allows(wandb) == is_allowed
+        ours = trust.of_user(project.shipped_conf_dirs(), (), [argument])
+        assert ours.allows(WANDB) == is_allowed
     assert trust.of_user([CONF], (), ["model._target_=a.Net"]).allows("a.Net")
 
 

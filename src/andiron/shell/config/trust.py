@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from andiron import errors, ranges
-from andiron.plain import readable
+from andiron.plain import readable, wings
 from andiron.plain.plain_values import Named, Plain
 from andiron.shell.config.leaves import leaves
 from andiron.shell.config.signatures import shipped
 
-OURS = ("andiron.", "torch.", "torchvision.")  # restricted also where `conf/` names them
+# restricted also where `conf/` names them
+OURS = ("andiron.", f"{wings.LAB}.", "torch.", "torchvision.")
 OF_TORCH = (
     "torch.nn", "torch.nn.functional", "torch.optim",
     "torchvision.models", "torchvision.transforms.v2",

@@ -11,7 +11,7 @@ from in_process import called
 
 from andiron.protocols import Point
 from andiron.shell.training import train
-from andiron.writers import WandbWriter
+from andiron_lab.wandb_writer import WandbWriter
 
 pytest.importorskip("wandb", reason="wandb is an optional dependency: pip install andiron[wandb]")
 BLOCK, WHOLE, LAST = 2**15, 1, 4  # of a LevelDB log
