@@ -6,6 +6,7 @@ the user's, and prints what was wrong with how it ended.
 
 import argparse
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -27,8 +28,11 @@ from proofs.lab_parts import find_lr
 from proofs.attempt import CONF, Outcome, attempt, made_run
 
 COMMANDS = {"train": partial(train.main, CONF), "plan": plan.main, "find_lr": find_lr.main}
+TABLE = Path(__file__).with_suffix(".txt")
 PAGE = CONF.parent / "docs" / "wrong_input.md"
 ROW = re.compile(r"^\| `([^`]+)` \| (.*) \|$", re.MULTILINE)
+POWER = re.compile(r"(\d+)\^(\d+)")
+OF_THE_USER = "of the user"  # an error of the user's own code
 QUICK = ("num_epochs=1", "render=plain")
 RUN = "hydra.run.dir=run"
 SAVED = {"checkpoints", "nonfinite"}  # folders of a run with states of training
@@ -273,578 +277,58 @@ def documented() -> list[dict[str, list[str]]]:
 
 def cases() -> Iterator[tuple[str, Case]]:
     """All wrong command lines by kind; each has `run` as its folder unless it says another."""
-    for make in (
-        _documented, _tested, _words, _ranges, _sizes, _kinds, _groups, _fits, _schedules,
-        _own_code, _yaml, _sweeps, _folders, _resuming, _files, _commands,
-    ):  # fmt: skip
+    for table in documented():
+        yield from (("documented", Case(line, told[0])) for line, told in table.items())
+    yield from (("tested", Case(*row)) for row in (UNTRAINABLE | FAILING).items())
+    yield from _listed()
+    for make in (_ranges, _kinds, _folders, _commands):
         yield from ((make.__name__.strip("_"), case) for case in make())
 
 
-def _documented() -> Iterator[Case]:
-    for table in documented():
-        yield from (Case(line, messages[0]) for line, messages in table.items())
-
-
-def _tested() -> Iterator[Case]:
-    yield from (Case(line, words) for line, words in (UNTRAINABLE | FAILING).items())
-
-
-def _words() -> Iterator[Case]:
-    for arguments, words in {
-        "=3": "=3",
-        "lr==3": "lr==3",
-        "lr=0.1=0.2": "lr=0.1=0.2",
-        "lr=": "lr=",
-        "num_epochs=": "num_epochs=",
-        "lr=''": "lr=",
-        "lr=null": "lr",
-        "lr=[0.1]": "lr=",
-        "lr={a:1}": "lr=",
-        "lr=nan": "lr",
-        "lr=0": "lr=0",
-        "lr=1e400": "lr=inf",
-        "lr=${lr}": "lr",
-        "lr=${oc.env:NONE_SUCH}": "lr",
-        "lr=${oc.nothing:x}": "lr",
-        "lr=${": "lr=${",
-        "lr=${data}": "lr",
-        "model=${optimizer}": "model",
-        "model=${seed}": "model",
-        "seed=${seed}": "seed",
-        "data.valid=${data.test": "data.valid",
-        "optimizer=": "optimizer=",
-        "optimizer=[adam,sgd]": "optimizer",
-        "optimizer=Adam": "optimizer=Adam: no such optimizer",
-        "optimizer=adam/x": "optimizer=adam/x",
-        "optimizer/extra=adam": "optimizer/extra",
-        "+optimizer=adam": "optimizer",
-        "+nothing/at=all": "nothing",
-        "++nothing=1": "nothing: no such option",
-        "+nothing=1": "nothing: no such option",
-        "nothing.at.all=1": "nothing",
-        "~nothing": "nothing",
-        "~lr": "lr",
-        "~lr=7": "lr",
-        "~optimizer": "optimizer: no value",
-        "~data": "data: no value",
-        "~task": "task: no value",
-        "~metrics": "metrics: no value",
-        "~scheduler": "scheduler: no value",
-        "model@other=mlp": "other",
-        "experiment=none_such": "experiment=none_such: no such experiment",
-        "experiment=[digits,diabetes_]": "experiment",
-        "writers=[tensorboard,tensorboard]": "writers",
-        "gradients=[noise,noise]": "gradients",
-        "early_stopping=[patience,patience]": "early_stopping",
-        "averages=[ema,ema]": "averages",
-        "augmentation=[shift,]": "augmentation",
-        "augmentation=[[shift]]": "augmentation",
-        "writers=tensorboards": "writers=tensorboards: no such writers",
-        "metrics.loss=1": "metrics.loss=1",
-        "+metrics.mine={name:x}": "metrics.mine",
-        "+metrics.mine=[]": "metrics.mine",
-        "model.hidden=7": "model.hidden=7",
-        "model.hidden=[a]": "model.hidden",
-        "model.dropout=true": "model.dropout=True",
-        "model.0=7": "model.0",
-        "compile=yes": "compile=yes",
-        "compile=1": "compile=1",
-        "seed=1.0": "seed=1.0",
-        "seed='1'": "seed=1",
-        "precision=fp8": "precision=fp8",
-        "on_nonfinite=explode": "on_nonfinite=explode",
-        "log_every=0": "log_every=0",
-        "log_every=2weeks": "log_every=2weeks",
-        "log_every=-1epochs": "log_every=-1epochs",
-        "validate_every=0epochs": "validate_every=0epochs",
-        "validate_every={updates:0}": "validate_every",
-        "validate_every={weeks:1}": "validate_every",
-        "checkpoint.every=abc": "checkpoint.every=abc",
-        "checkpoint.last=-1": "checkpoint.last=-1",
-        "checkpoint.split=other": "checkpoint.split=other",
-        "checkpoint.store=mine": "checkpoint.store",
-        "clip=-1": "clip=-1",
-        "clip={norm:1,value:2}": "clip",
-        "clip={}": "clip",
-        "sam=0": "sam=0",
-        "activation_checkpointing='('": "activation_checkpointing",
-        "activation_checkpointing=nothing_such": "activation_checkpointing=nothing_such",
-        "trust=7": "trust",
-        "trust=[7]": "trust",
-        "overwrite=perhaps": "overwrite=perhaps",
-        "restart=never": "restart=never: no such restart",
-        "interrupted_exit_code=0": "interrupted_exit_code=0",
-        "interrupted_exit_code=256": "interrupted_exit_code=256",
-        "--nonsense": "--nonsense",
-        "--config-name=other": "--config-name",
-        "--config-path=elsewhere": "--config-path",
-        "--config-dir=nowhere": "--config-dir",
-        "--config-dir=file": "--config-dir",
-        "--config-dir": "--config-dir",
-        "--cfg=nonsense": "--cfg",
-        "--info=nonsense": "--info",
-        "--experimental-rerun=nowhere.pickle": "--experimental-rerun",
-        "hydra/launcher=joblib": "hydra/launcher",
-        "hydra/sweeper=ax": "hydra/sweeper",
-        "hydra.mode=OTHER": "hydra.mode",
-        "hydra.nothing=1": "hydra.nothing",
-        "device=cuda:-1": "device=cuda:-1",
-        "device=tpu": "device=tpu",
-        "device=[cpu]": "device",
-    }.items():  # fmt: skip
-        yield Case(arguments, words)
+def _listed() -> Iterator[tuple[str, Case]]:
+    kind = ""
+    for line in TABLE.read_text(encoding="utf-8").partition("\n\n")[2].splitlines():
+        written = POWER.sub(lambda power: str(int(power[1]) ** int(power[2])), line)
+        arguments, _, words = written.partition(" -> ")
+        if line.startswith("# "):
+            kind = line[2:]
+        elif line:
+            yield kind, Case(arguments, words or words_of(arguments)[-1], words == OF_THE_USER)
 
 
 def _ranges() -> Iterator[Case]:
     """Numbers at and beyond 64 bits, and of other kinds."""
-    huge = (2**31, 2**63, 10**23, 10**400)
     for option in ("num_epochs", "batch_size", "grads_accumulation", "num_workers", "num_updates"):
-        for value in (0 if option != "num_workers" else -1, -1, *huge[1:], 1.5, "1e3x"):
+        least = -1 if option == "num_workers" else 0
+        for value in (least, 2**63, 10**23, 10**400, 1.5, "1e3x"):
             yield Case(f"{option}={value}", f"{option}=")
-    for option in ("log_every", "validate_every", "seed", "checkpoint.last", "num_workers"):
+    for option in ("log_every", "validate_every", "seed", "checkpoint.last"):
         yield Case(f"{option}={10**23}", f"{option}=")
     for option in ("log_every", "validate_every", "checkpoint.every"):
         yield Case(f"{option}={10**30}epochs", f"{option}=")
-    option = "checkpoint.keep_every_updates"
-    yield Case(f"{option}={10**23}", option)
-    yield Case(f"{option}=0", f"{option}=0")
-    yield Case("num_epochs=10 num_updates=1000 num_epochs=5", "num_epochs")
-    yield Case("num_epochs=null", "num_epochs")
-    yield Case("num_epochs=7 num_updates=3", "num_epochs=7")
-    yield Case("data.split_seed=-1", "data.split_seed=-1")
-    yield Case(f"data.split_seed={10**23}", "data.split_seed=")
-    yield Case("data.valid=0", "data.valid=0")
-    yield Case("data.valid=1", "data.valid=1")
-    yield Case("data.valid=0.00001", "data.valid")
-    yield Case("data.valid=0.99999", "data.valid")
-    yield Case("data.valid=train", "data.valid=train")
-    yield Case("optimizer.betas=[1.0,0.9]", "optimizer.betas")
-    yield Case("optimizer.betas=[0.9,0.9,0.9]", "optimizer.betas")
-    yield Case("optimizer.eps=-1", "optimizer.eps=-1")
-    yield Case("optimizer.eps=nan", "optimizer.eps")
-    yield Case("optimizer=sgd optimizer.momentum=-1", "optimizer.momentum=-1")
-    yield Case("optimizer=sgd optimizer.nesterov=true optimizer.momentum=0", "optimizer")
-    yield Case("model.dropout=1", "model.dropout=1")
-    yield Case("early_stopping=patience early_stopping.patience.patience=0", "patience=0")
-    yield Case("early_stopping=goal early_stopping.goal.goal=nan", "early_stopping.goal.goal")
-    yield Case("averages=ema averages.ema.decay=2", "averages.ema.decay=2")
-    yield Case("averages=swa averages.swa.start=1000000", "averages.swa")
-    yield Case("gradients=noise gradients.noise.eta=-1", "gradients.noise")
-    yield Case("augmentation=shift augmentation.shift.pixels=-1", "augmentation.shift")
-    yield Case(f"augmentation=shift augmentation.shift.pixels={10**23}", "augmentation.shift")
-    yield Case("augmentation=mixup augmentation.mixup.alpha=0", "augmentation.mixup")
-
-
-def _sizes() -> Iterator[Case]:
-    """Networks, pictures and batches that no memory holds."""
-    yield Case(f"model.hidden=[{10**9},{10**9}]", "model")
-    yield Case(f"model.hidden=[{10**12}]", "model")
-    yield Case(f"model.hidden=[{2**62},{2**62}]", "model")
-    yield Case(f"model.hidden=[{10**23}]", "model.hidden")
-    yield Case("model.hidden=[200000,200000]", "model")
-    yield Case(f"model=convnet model.channels=[{10**9},{10**9}]", "model")
-    yield Case(f"model=resnet model.width={10**9}", "model")
-    yield Case(f"model=resnet model.depth={6 * 10**12 + 2}", "model")
-    yield Case(f"model=vit model.width={4 * 10**9}", "model")
-    yield Case(f"model=vit model.depth={10**9}", "model")
-    yield Case(f"data=text data.path=words.txt model.width={4 * 10**8}", "model")
-    yield Case(f"data=text data.path=words.txt model.depth={10**10}", "model")
-    synthetic = "data=synthetic data.num_samples"
-    yield Case(f"{synthetic}={10**13}", "data")
-    yield Case(f"{synthetic}={10**23}", "data.num_samples")
-    yield Case(f"{synthetic}=100 data.input_shape=[1,1000000,1000000]", "data")
-    yield Case(f"{synthetic}=100 data.input_shape=[{2**40},{2**40}]", "data")
-    yield Case(f"{synthetic}=100 data.num_classes={10**15}", "data")
-    yield Case(f"{synthetic}=100 data.num_classes=0", "data.num_classes=0")
-    yield Case("data=image_folder data.path=images data.size=1000000", "images")
-    yield Case(f"data=image_folder data.path=images data.size={10**23}", "data.size")
-    yield Case("data=image_folder data.path=images data.size=0", "data.size=0")
-    yield Case(f"+model._target_=torch.nn.Linear ~model.hidden ~model.dropout "
-               f"+model.in_features={10**9} +model.out_features={10**9}", "model")  # fmt: skip
-    yield Case(f"augmentation=crop augmentation.crop.padding={10**9}", "augmentation.crop")
 
 
 def _kinds() -> Iterator[Case]:
-    """Nodes that give another kind of object than their place takes."""
-    linear = "_target_:torch.nn.Linear,in_features:1,out_features:1"
-    constant = "_target_:andiron.schedules.Constant,lr:0.1"
-    metric = "_target_:andiron.metrics.Loss"
-    for place, node in {
-        "model": constant, "task": linear, "loss": constant, "optimizer": linear,
-        "scheduler": linear, "data": constant, "checkpoint": constant, "render": constant,
-    }.items():  # fmt: skip
-        yield Case(f"~{place} +{place}={{{node}}} lr=0.1", place)
-    for place, node in {
-        "metrics.mine": linear, "augmentation.mine": metric, "gradients.mine": metric,
-        "averages.mine": metric, "early_stopping.mine": metric, "writers.mine": metric,
-        "param_groups.mine": metric,
-    }.items():  # fmt: skip
-        is_called = place in ("augmentation.mine", "gradients.mine")  # with one argument, as a Loss
-        yield Case(f"++{place}={{{node}}}", "cannot change" if is_called else place)
+    """Targets that are no class, or of no part."""
     places = "model", "task", "data", "scheduler", "optimizer", "checkpoint", "render", "loss"
-    for place in places:
-        yield Case(f"{place}._target_=own.number", place)
-        yield Case(f"{place}._target_=own", place)
-        yield Case(f"{place}._target_=7", place)
-        yield Case(f"{place}._target_=", place)
-        yield Case(f"{place}._target_=builtins.dict", place)
-    for target in ("torch", "torch.nn", "torch.nn.", ".torch", "no such", "torch.nn.Lniear",
-                   "os.system", "builtins.print", "torch.manual_seed"):  # fmt: skip
-        yield Case(f"~model '+model={{_target_:\"{target}\"}}'", "model")
-    yield Case("~model +model={_target_:torch.nn.Linear,_args_:[1,1]}", "model")
-    yield Case("+model._recursive_=false", "model._recursive_")
-    yield Case("+model._partial_=true", "model")
-    yield Case("+optimizer._partial_=true", "optimizer")
-    yield Case("+data._partial_=true", "data")
-    yield Case("~model +model={_target_:torch.optim.Adam,params:[]}", "model")
-    yield Case("loss._target_=torch.nn.functional.relu", "loss")
-    yield Case("loss._target_=torch.nn.functional.nothing", "loss")
-    yield Case("+metrics.mine={_target_:andiron.metrics.Mean,of:os.system}", "metrics.mine")
-    yield Case("+metrics.mine={_target_:andiron.metrics.Mean,of:nothing}", "metrics.mine")
-    yield Case("+metrics.mine={_target_:torchmetrics.Nothing}", "metrics.mine")
-    yield Case("scheduler._target_=torch.optim.lr_scheduler.StepLR", "scheduler")
-
-
-def _groups() -> Iterator[Case]:
-    g = "+param_groups.mine="
-    for node, words in {
-        "{}": "param_groups.mine", "7": "param_groups.mine=7", "[]": "param_groups.mine",
-        "null": "param_groups.mine", "{lr:0.1}": "param_groups.mine.match",
-        "{match:null}": "param_groups.mine.match", "{match:[]}": "param_groups.mine.match",
-        "{match:{name:nothing}}": "param_groups.mine", "{match:{rank:9}}": "param_groups.mine",
-        "{match:{rank:-1}}": "param_groups.mine", "{match:{rank:two}}": "param_groups.mine",
-        "{match:{module:Conv9d}}": "param_groups.mine", "{match:{tag:lats}}": "param_groups.mine",
-        "{match:'*'}": "param_groups.mine.match", "{match:7}": "param_groups.mine.match",
-        "{match:{tag:last},lr:-1}": "param_groups.mine.lr=-1",
-        "{match:{tag:last},lr:null,lr_scale:0}": "param_groups.mine.lr_scale=0",
-        "{match:{tag:last},every:0}": "param_groups.mine.every=0",
-        "{match:{tag:last},every:100000000000000000000000}": "param_groups.mine.every",
-        "{match:{tag:last},frozen:-3}": "param_groups.mine.frozen",
-        "{match:{tag:last},frozen:maybe}": "param_groups.mine.frozen=maybe",
-        "{match:{tag:last},clip:0}": "param_groups.mine.clip=0",
-        "{match:{tag:last},schedule:7}": "param_groups.mine.schedule=7",
-        "{match:{tag:last},optimizer:sgd}": "param_groups.mine.optimizer=sgd",
-        "{match:{tag:last},optimizer:{_target_:torch.nn.Linear}}": "param_groups.mine.optimizer",
-        "{match:{tag:last},weight_decay:-1}": "param_groups.mine.weight_decay=-1",
-        "{match:{tag:last},params:[]}": "param_groups.mine.params",
-        "{match:{tag:last},gradients:{a:{_target_:own.augmentation}}}": "param_groups.mine",
-        "{match:{name:''},frozen:true}": "nothing",
-        "{match:{name:''},frozen:1000000}": "param_groups.mine",
-        "{match:{name:''},every:1000000}": "param_groups.mine",
-        "{_target_:andiron_lab.optim.layerwise,decay:2}": "param_groups.mine",
-        "{_target_:andiron_lab.optim.layerwise,decay:0.5,pattern:nothing}": "pattern=nothing",
-        "{_target_:andiron_lab.optim.layerwise,decay:0.5,pattern:'('}": "pattern='('",
-        "{_target_:own.groups}": "param_groups.mine",
-    }.items():  # fmt: skip
-        yield Case(f"{g}{node}", words)
-    yield Case("param_groups=head_only +param_groups.more={match:{tag:last},frozen:true}", "groups")
-    yield Case("+param_groups.base={match:{tag:last}}", "param_groups.base")
-    yield Case("optimizer@param_groups.none=sgd", "param_groups.none")
-
-
-def _fits() -> Iterator[Case]:
-    """Networks, tasks, losses, metrics and augmentations that do not fit the data."""
-    table = "data=csv data.path=table.csv data.target=price"
-    yield Case("data=diabetes model=convnet", "model")
-    yield Case("data=diabetes model=lenet", "model")
-    yield Case("data=diabetes model=resnet", "model")
-    yield Case("data=diabetes model=vit", "model")
-    yield Case("data=diabetes model=torchvision model.name=resnet18", "model")
-    yield Case("data=diabetes model=gpt", "model")
-    yield Case(f"{table} model=convnet", "task")
-    yield Case("data=digits model=gpt", "model")
-    yield Case("data=digits task=language_model", "model")
-    yield Case("data=digits task=regression", "task")
-    yield Case("data=digits task=binary", "sample 1")
-    yield Case("data=digits task=multilabel", "MultiLabelClassifier")
-    yield Case("data=diabetes task=classification", "task")
-    yield Case("data=diabetes task=adversarial", "model")
-    yield Case("data=diabetes task=binary", "task")
-    yield Case("data=text data.path=words.txt task=classification", "model")
-    yield Case("data=text data.path=words.txt model=mlp", "model")
-    yield Case("experiment=gan_digits data=diabetes", "data.size")
-    yield Case("task=adversarial data=diabetes", "model")
-    yield Case("experiment=gan_digits model=mlp", "MLP has no generator")
-    yield Case("task=adversarial model=mlp", "MLP has no generator")
-    yield Case("task=adversarial data=synthetic data.num_samples=100 "
-               "data.input_shape=[1,9,9,9]", "model")  # fmt: skip
-    synthetic = "data=synthetic data.num_samples=100"
-    yield Case(f"{synthetic} data.input_shape=[1,3,3] model=convnet", "model")
-    yield Case(f"{synthetic} data.input_shape=[2,3,4,5] model=convnet", "model")
-    yield Case(f"{synthetic} data.input_shape=[] model=mlp", "data.input_shape")
-    yield Case(f"{synthetic} data.input_shape=[0] model=mlp", "data.input_shape")
-    yield Case(f"{synthetic} data.num_classes=1", "data.num_classes")
-    yield Case(f"{synthetic} data.dtype=int3", "data.dtype")
-    yield Case("model=vit model.heads=5", "heads=5")
-    yield Case("model=torchvision model.name=deeplabv3_resnet50", "model.name")
-    yield Case("loss=binary_cross_entropy", "loss")
-    yield Case("loss.weight=[1,2,3]", "loss.weight")
-    yield Case("loss.label_smoothing=2", "loss.label_smoothing")
-    yield Case("data=diabetes metrics=classification", "accuracy")
-    yield Case("metrics=language", "bits_per_byte")
-    yield Case("metrics=adversarial", "metric")
-    yield Case("augmentation=cutout augmentation.cutout.size=100", "augmentation.cutout.size=100")
-    yield Case("augmentation=crop augmentation.crop.size=100", "augmentation.crop")
-    yield Case("model._target_=own.OddNetwork ~model.hidden ~model.dropout", "OddNetwork")
-    yield Case("~model +model={_target_:torch.nn.Linear,in_features:8,out_features:10}",
-               "the network gives")  # fmt: skip
-    yield Case("~model +model={_target_:torch.nn.Identity}", "model")
-    yield Case("~model +model={_target_:torch.nn.Flatten}", "model")
-    yield Case("start_from=nowhere", "nowhere")
-    yield Case("start_from=file", "file")
-    yield Case("start_from=foreign", "foreign")
-    yield Case("start_from=finished model.hidden=[3] data=diabetes", "start_from")
-    yield Case("data=partial data.fraction=0", "data.fraction=0")
-    yield Case("data=kfold data.num_folds=100000 data.fold=0", "data.num_folds")
-    yield Case("data=kfold data.num_folds=1", "data.num_folds")
-
-
-def _schedules() -> Iterator[Case]:
-    for arguments, words in {
-        "scheduler=none_such": "scheduler=none_such",
-        "scheduler=step scheduler.step_size=0": "scheduler.step_size=0",
-        "scheduler=step scheduler.gamma=0": "scheduler.gamma=0",
-        "scheduler=step scheduler.gamma=nan": "scheduler.gamma",
-        "scheduler=step scheduler.gamma=inf": "scheduler.gamma",
-        "scheduler=exponential scheduler.gamma=1.5": "scheduler.gamma=1.5",
-        "scheduler=exponential scheduler.gamma=0": "scheduler.gamma=0",
-        "scheduler=cosine scheduler.min_lr=7": "scheduler.min_lr=7",
-        "scheduler=cosine scheduler.min_lr=-1": "scheduler.min_lr=-1",
-        "scheduler=cosine scheduler.initial_lr=nan": "scheduler.initial_lr",
-        "scheduler=cosine scheduler.initial_lr=0": "scheduler.initial_lr",
-        "scheduler=cosine scheduler.num_updates=0": "scheduler.num_updates=0",
-        "scheduler=linear scheduler.initial_lr=-1": "scheduler.initial_lr=-1",
-        "scheduler=warmup scheduler.warmup_updates=100000": "scheduler.warmup_updates",
-        "scheduler=warmup scheduler.warmup_updates=-1": "scheduler.warmup_updates",
-        "scheduler=one_cycle scheduler.warmup_fraction=2": "scheduler",
-        "scheduler=sequential scheduler.milestones=[]": "scheduler",
-        "scheduler=sequential scheduler.milestones=[5,3]": "scheduler",
-        "scheduler=sequential scheduler.milestones=[100000]": "scheduler",
-        "scheduler=sequential scheduler.schedules=[]": "scheduler.schedules",
-        "scheduler=sequential scheduler.schedules=7": "scheduler.schedules=7",
-        "scheduler=composed scheduler.reduction=min": "scheduler.reduction=min",
-        "scheduler=composed scheduler.schedules=[7]": "scheduler.schedules",
-        "scheduler=plateau scheduler.metric=none_such": "scheduler.metric=none_such",
-        "scheduler=plateau scheduler.split=test": "scheduler.split=test",
-        "scheduler=plateau scheduler.factor=2": "scheduler.factor=2",
-        "scheduler=plateau scheduler.patience=-1": "scheduler.patience=-1",
-        "scheduler=plateau scheduler.metric=accuracy": "scheduler.direction",
-        "scheduler=plateau scheduler.min_lr=1000": "scheduler.min_lr",
-        "scheduler=noam scheduler.warmup_updates=-1": "scheduler",
-        "scheduler=warmup_stable_decay scheduler.decay_updates=100000": "scheduler",
-        "scheduler=cosine_restarts scheduler.first_cycle_updates=0": "scheduler",
-        "scheduler=polynomial scheduler.power=-1": "scheduler.power",
-        f"scheduler=step scheduler.step_size={10**23}": "scheduler.step_size",
-        f"scheduler=cosine scheduler.num_updates={10**23}": "scheduler.num_updates",
-        "lr=interval(0.1,0.2)": "lr=interval(0.1,0.2)",
-    }.items():  # fmt: skip
-        yield Case(arguments, words)
-    plateau = "{_target_:andiron.schedules.Plateau,initial_lr:0.1,metric:x}"
-    group = f"{{match:{{tag:last}},schedule:{plateau}}}"
-    yield Case(f"+param_groups.mine={group}", "param_groups.mine.schedule.metric=x")
-
-
-def _own_code() -> Iterator[Case]:
-    """Own tasks, losses, metrics and other parts that return what their place does not take."""
-    bare = "~model.hidden ~model.dropout"
-    for arguments, words, own in (
-        ("task._target_=own.NoSteps", "train_step", False),
-        ("task._target_=own.NothingBack", "train_step", False),
-        ("task._target_=own.Raises", "of the user", True),
-        ("loss._target_=own.LossIsText", "loss", False),
-        ("loss._target_=own.loss_of_each", "loss", False),
-        ("loss._target_=own.loss_without_graph", "loss", False),
-        ("loss._target_=own.loss_is_a_number", "loss", False),
-        ("loss._target_=own.loss_is_none", "loss", False),
-        ("loss._target_=own.loss_of_three", "loss", False),
-        ("loss._target_=own.loss_raises", "of the user", True),
-        ("+metrics.mine._target_=own.MetricIsText", "mine", False),
-        ("+metrics.mine._target_=own.MetricRaises", "of the user", True),
-        ("+metrics.mine._target_=own.NotCallable", "metrics.mine", False),
-        (f"model._target_=own.NetworkRaises {bare}", "of the user", True),
-        (f"model._target_=own.ForwardIsNone {bare}", "ForwardIsNone", False),
-        (f"model._target_=own.ForwardIsTuple {bare}", "ForwardIsTuple", False),
-        (f"model._target_=own.ForwardRaises {bare}", "of the user", True),
-        ("~scheduler +scheduler._target_=own.Schedule", "scheduler", False),
-        ("~scheduler +scheduler._target_=own.NegativeSchedule", "scheduler", False),
-        ("~data +data._target_=own.no_splits", "data", False),
-        ("~data +data._target_=own.data_raises", "of the user", True),
-        ("+writers.mine._target_=own.writer", "writers.mine", False),
-        ("++augmentation.mine._target_=own.augmentation", "augmentation.mine", False),
-        ("++gradients.mine._target_=own.gradients", "gradients: ", False),
-        ("++averages.mine._target_=own.average", "averages.mine", False),
-        ("++early_stopping.mine._target_=own.stopping", "early_stopping.mine", False),
-        ("~render +render._target_=own.renderer", "render", False),
-        ("~checkpoint +checkpoint._target_=own.strategy", "checkpoint", False),
-    ):
-        words = words if arguments.partition("=")[0] != "loss._target_" or own else "loss"
-        if arguments.startswith("loss."):
-            arguments = arguments.replace("loss._target_", "~loss +loss._target_")
-        yield Case(arguments, words, own)
-
-
-def _yaml() -> Iterator[Case]:
-    """Files of the user's own in a folder of configurations."""
-    for choice, words in {
-        "model=tab": "tab.yaml", "model=bracket": "bracket.yaml", "model=text": "model",
-        "model=list": "model", "model=empty": "model", "model=twice": "twice.yaml",
-        "model=binary": "binary.yaml", "model=alias": "alias.yaml", "model=python": "python.yaml",
-        "model=folder": "model/folder", "model=loop": "includes itself",
-        "experiment=unknown": "no such option", "experiment=absent": "absent",
-        "experiment=selfish": "selfish", "experiment=late": "model",
-    }.items():  # fmt: skip
-        yield Case(f"--config-dir=mine {choice}", words)
-    yield Case("--config-dir=harmful model=deep", "deep.yaml")
-    yield Case("--config-dir=mine -m model=mlp,bracket", "bracket.yaml")
-    yield Case("-cd mine model=bracket", "bracket.yaml")
-    yield Case("'hydra.searchpath=[file://mine]' model=bracket", "bracket.yaml")
-
-
-def _sweeps() -> Iterator[Case]:
-    for arguments, words in {
-        "-m lr=": "lr=",
-        "-m lr=choice()": "lr=choice()",
-        "lr=choice()": "lr=choice()",
-        "lr=choice(0.1,0.2)": "lr=choice(0.1,0.2)",
-        "lr=0.1,0.2": "lr=0.1,0.2",
-        "-m lr=0.1,": "lr=0.1,",
-        "-m lr=interval(0,1)": "lr=interval(0,1)",
-        "-m lr=range(0,1,0)": "lr=range(0,1,0)",
-        "-m optimizer=glob(x*)": "optimizer=glob(x*)",
-        "-m lr=shuffle(3)": "lr=[3]",
-        "-m lr=sort(a,1)": "lr",
-        "-m lr=nonsense(1,2)": "lr=nonsense(1,2)",
-        "-m lr=-1,-2": "lr=-1",
-        "-m lr=abc,1e-3 num_epochs=1": "lr=abc",
-        "-m optimizer=adam,adamm num_epochs=1": "adamm",
-        "-m ~lr=1,2": "lr",
-        "-m resume=finished": "resume=finished",
-        "-m resume=finished,other": "resume",
-        "-m hydra.sweep.dir= lr=1,2": "hydra.sweep.dir",
-        "-m hydra.sweep.subdir= lr=1,2 num_epochs=1": "hydra.sweep.subdir=",
-        "-m hydra.sweep.subdir=../x lr=1,2 num_epochs=1": "hydra.sweep.subdir=../x",
-        "-m hydra.sweep.subdir=same lr=1,2 num_epochs=1": "same",
-        "-m hydra.sweep.dir=file lr=1,2": "file",
-        f"-m seed=range({10**12})": "seed=range",
-    }.items():
-        yield Case(arguments, words)
+    for place, target in itertools.product(places, ("own.number", "own", "7", "", "builtins.dict")):
+        yield Case(f"{place}._target_={target}", place)
 
 
 def _folders() -> Iterator[Case]:
-    for folder, words in {
-        "''": "hydra.run.dir=", "null": "hydra.run.dir", "7/..": "hydra.run",
-        ".": "hydra.run.dir", "file": "file", "file/run": "file",
-        "/dev/null": "/dev/null", "/dev/null/x": "/dev/null",
-        "foreign": "foreign", "finished": "finished", "link": "link", "broken_link": "broken_link",
-        "fifo": "fifo", "finished/checkpoints": "finished",
-        "[a]": "hydra.run.dir", "{a:1}": "hydra.run.dir",
-        "a" * 300: "aaa", "'a\0b'": "hydra.run.dir", "${nothing}": "hydra.run.dir",
-        "${now:}": "hydra.run.dir", "a/" * 3000: "hydra.run.dir",
-    }.items():  # fmt: skip
-        yield Case(f"hydra.run.dir={folder}", words)
-    yield Case("hydra.output_subdir=other", "hydra.output_subdir")
-    yield Case("hydra.job.chdir=true hydra.run.dir=run data=csv data.path=none.csv "
-               "data.target=price", "none.csv")  # fmt: skip
-    yield Case("overwrite=true hydra.run.dir=finished optimizer=muon", "optimizer")
-    yield Case("overwrite=true hydra.run.dir=finished model=convnet data=diabetes", "model")
-    yield Case("overwrite=true hydra.run.dir=finished loss=huber", "loss")
-    yield Case("overwrite=true hydra.run.dir=finished data.valid=0.00001", "data.valid")
-    yield Case("overwrite=true hydra.run.dir=finished device=cuda:9", "device")
-    yield Case("overwrite=true hydra.run.dir=finished scheduler=plateau scheduler.metric=f",
-               "scheduler.metric")  # fmt: skip
-    yield Case(f"overwrite=true hydra.run.dir=finished model.hidden=[{10**12}]", "model")
-    yield Case("overwrite=true hydra.run.dir=foreign", "foreign")
-    yield Case("overwrite=true hydra.run.dir=link", "link")
-
-
-def _resuming() -> Iterator[Case]:
-    for arguments, words in {
-        "resume=nowhere": "resume=nowhere",
-        "resume=": "resume=",
-        "resume=file": "resume=file",
-        "resume=foreign": "resume=foreign",
-        "resume=auto": "resume=auto",
-        "resume=7": "resume=7",
-        "resume=[finished]": "resume",
-        "resume=true": "resume=True",
-        "resume=finished resume=nowhere": "resume",
-        "resume=finished overwrite=true": "overwrite=true",
-        "resume=auto overwrite=true hydra.run.dir=finished": "overwrite=true",
-        "resume=finished hydra.run.dir=elsewhere": "hydra.run.dir=elsewhere",
-        "resume=finished hydra.run.dir=": "hydra.run.dir=",
-        "resume=finished lr=abc": "lr=abc",
-        "resume=finished lr=0.5": "lr",
-        "resume=finished seed=7": "seed",
-        "resume=finished model=convnet": "model",
-        "resume=finished data=diabetes": "data",
-        "resume=finished num_epochs=0": "num_epochs=0",
-        f"resume=finished num_epochs={10**23}": "num_epochs=",
-        "resume=finished nothing=1": "nothing",
-        "resume=finished optimizer=none": "optimizer=none",
-        "resume=finished ~optimizer": "optimizer",
-        "resume=finished resume_allow=[nothing] lr=0.5": "resume_allow",
-        "resume=finished resume_allow=7 lr=0.5": "resume_allow",
-        "resume=finished resume_allow=[data] data=diabetes": "data",
-        "resume=finished resume_allow=[optimizer] optimizer=sgd num_epochs=": "num_epochs",
-        "resume=finished num_epochs=5 early_stopping=none": "early_stopping=none",
-        "resume=finished num_epochs=5 checkpoint.metric=f1": "checkpoint.metric=f1",
-        "resume=finished num_epochs=5 num_workers=-1": "num_workers=-1",
-        "resume=finished num_epochs=5 device=cuda:7": "device=cuda:7",
-        "resume=finished num_epochs=1": "num_epochs",
-        "resume_allow=[lr]": "resume_allow",
-        "resume=finished/config.json": "resume=finished/config.json",
-        "resume=finished/checkpoints": "resume=finished/checkpoints",
-        "resume=finished --cfg=nonsense": "--cfg",
-        "resume=finished --nonsense": "--nonsense",
-    }.items():
-        yield Case(arguments, words)
-
-
-def _files() -> Iterator[Case]:
-    csv = "data=csv data.path"
-    for arguments, words in {
-        f"{csv}=none.csv data.target=price": "none.csv",
-        f"{csv}=mine data.target=price": "mine",
-        f"{csv}=table.csv": "data.target",
-        f"{csv}=table.csv data.target=prize": "prize",
-        f"{csv}=table.csv data.target=7": "data.target",
-        f"{csv}=table.csv data.target=price data.decimal=abc": "data.decimal",
-        f"{csv}=table.csv data.target=price data.features=[size,sise]": "sise",
-        f"{csv}=table.csv data.target=price data.features=[price]": "price",
-        f"{csv}=table.csv data.target=price data.kind=nothing": "data.kind=nothing",
-        f"{csv}=file data.target=price": "file",
-        f"{csv}=empty.csv data.target=price": "empty.csv",
-        f"{csv}=fifo data.target=price": "fifo",
-        f"{csv}= data.target=price": "data.path",
-        f"{csv}=7 data.target=price": "data.path=7",
-        "data=text": "data.path",
-        "data=text data.path=none.txt": "none.txt",
-        "data=text data.path=empty.csv": "empty.csv",
-        "data=text data.path=words.txt data.context_length=0": "data.context_length=0",
-        "data=text data.path=words.txt data.context_length=100000": "context",
-        f"data=text data.path=words.txt data.context_length={10**23}": "data.context_length",
-        "data=safetensors data.path=none.safetensors": "none.safetensors",
-        "data=safetensors data.path=file": "file",
-        "data=image_folder data.path=none": "none",
-        "data=image_folder data.path=foreign": "foreign",
-        "data=image_folder data.path=file": "file",
-        "data=mnist data.root=file": "file",
-        "data=cifar10 data.root=file": "file",
-        "data=mnist data.root=7": "data.root=7",
-    }.items():
-        yield Case(arguments, words)
+    yield Case("hydra.run.dir='a\0b'", "hydra.run.dir")
+    yield Case(f"hydra.run.dir={'a' * 300}", "aaa")
+    yield Case(f"hydra.run.dir={'a/' * 3000}", "hydra.run.dir")
 
 
 def _commands() -> Iterator[Case]:
     """Other commands that take a configuration."""
-    for command in ("plan", "find_lr"):
-        yield Case("lr=abc", "lr=abc", command=command)
-        yield Case("resume=finished", "resume", command=command)
-        yield Case("model=convnet data=diabetes", "model", command=command)
-        yield Case(f"model.hidden=[{10**12}]", "model", command=command)
-        yield Case("hydra.run.dir=", "hydra.run.dir=", command=command)
-        yield Case("-m lr=", "lr", command=command)
-        yield Case("--nonsense", "--nonsense", command=command)
+    for command, (arguments, words) in itertools.product(("plan", "find_lr"), {
+        "lr=abc": "lr=abc", "resume=finished": "resume", "model=convnet data=diabetes": "model",
+        f"model.hidden=[{10**12}]": "model", "hydra.run.dir=": "hydra.run.dir=", "-m lr=": "lr",
+        "--nonsense": "--nonsense",
+    }.items()):  # fmt: skip
+        yield Case(arguments, words, command=command)
 
 
 def prepare(work: Path, finished: Path) -> None:
