@@ -18,7 +18,7 @@ from torch import Tensor
 
 from andiron.gradients import Gradients
 from andiron.outputs import Weight
-from andiron.plain.plain_values import Named, Plain
+from andiron.plain.plain_values import Plain
 from andiron.progress import Progress
 
 Values = dict[str, float]
@@ -145,17 +145,6 @@ class Statistic(Metric, Protocol):
         The parts are on the CPU; sums are float64 (exact for counts below 2^53), concatenated
         parts have their own dtype.
         """
-
-
-MetricUpdate = tuple[tuple[Any, ...], Named]  # arguments by place and by name
-
-
-@runtime_checkable
-class GivesUpdates(Protocol):
-    """An item that chooses the arguments of a metric of torchmetrics itself."""
-
-    def metric_updates(self, metric: object, names: Sequence[str]) -> list[MetricUpdate]:
-        """The updates of the metric, whose required arguments have these names."""
 
 
 @runtime_checkable

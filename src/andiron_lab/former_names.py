@@ -11,8 +11,10 @@ from typing import Any
 
 SCORES = (
     "BalancedAccuracy BrierScore CharacterErrorRate CohenKappa ExpectedCalibrationError "
-    "HammingLoss MatthewsCorrelation RocCurve WordErrorRate"
+    "HammingLoss MatthewsCorrelation PrecisionRecallCurve RocCurve Torchmetrics WordErrorRate "
+    "WorstErrors"
 )
+ADAPTER = "andiron.metrics.adapted.torchmetrics_adapter.Torchmetrics"
 MOVED = {f"andiron.metrics.{name}": f"andiron_lab.scores.{name}" for name in SCORES.split()} | {
     f"andiron.{place}.{name}": f"andiron_lab.masks.{name}"
     for place, names in {"data": "image_masks", "metrics": "Dice IoU WorstMasks",
@@ -35,6 +37,7 @@ MOVED = {f"andiron.metrics.{name}": f"andiron_lab.scores.{name}" for name in SCO
     for tool in ("Mlflow", "Wandb")
     for module in ("", f".shipped.{tool.lower()}")
 } | {
+    ADAPTER: "andiron_lab.scores.Torchmetrics",
     "andiron.models.GAN": "andiron_lab.adversarial.GAN",
     "andiron.tasks.Adversarial": "andiron_lab.adversarial.Adversarial",
 }  # fmt: skip

@@ -7,8 +7,9 @@ import torch
 
 from andiron import errors
 from andiron.data import Batch
-from andiron.metrics import Tally, Torchmetrics
+from andiron.metrics import Tally
 from andiron_lab.adversarial import GAN, Adversarial, AdversarialOutput
+from andiron_lab.scores import Torchmetrics
 
 image = pytest.importorskip("torchmetrics.image")
 FrechetInceptionDistance = pytest.importorskip("torchmetrics.image.fid").FrechetInceptionDistance

@@ -73,10 +73,6 @@ def asked_for(choice, folder):
         {"inputs": torch.zeros(60, 1, 5, 5, dtype=torch.uint8), "targets": torch.arange(60) % 3},
         folder / "arrays.safetensors",
     )
-    pictures = torch.rand(60, 1, 16, 16)
-    safetensors.torch.save_file(
-        {"inputs": pictures, "targets": pictures.clone()}, folder / "pictures.safetensors"
-    )
     if choice == "experiment=transfer_digits":
         weights = Classifier(ResNet((1, 28, 28), 10, depth=8)).state_dict()
         safetensors.torch.save_file(weights, folder / "weights.safetensors")
@@ -84,14 +80,6 @@ def asked_for(choice, folder):
     yes_or_no = ("data=csv", f"data.path={folder}/table.csv", "data.target=tall", "task=binary")
     several = ("data=digit_pairs", "data.num_pairs=100")
     text = ("data=text", f"data.path={folder}/text.txt", "data.context_length=16")
-    restored = (
-        "data=safetensors",
-        f"data.path={folder}/pictures.safetensors",
-        "task=regression",
-        "model._target_=torch.nn.Conv2d",
-        *("~model.hidden", "~model.dropout", "+model.in_channels=1", "+model.out_channels=1"),
-        *("+model.kernel_size=3", "+model.padding=1"),
-    )
     return {
         "data=csv": (f"data.path={folder}/table.csv", "data.target=weight", "task=regression"),
         "data=csv_regression": (f"data.path={folder}/table.csv", "data.target=weight"),
@@ -114,8 +102,6 @@ def asked_for(choice, folder):
         ),
         "task=language_model": text,
         "metrics=language": text,
-        "metrics=text": text,
-        "metrics=images": restored,
         "model=gpt": text,
         "model=hf": (
             *text, "model.name=gpt2", "model.auto=AutoModelForCausalLM",

@@ -68,5 +68,6 @@ __all__ = [
     "DataLoaderBuilder", "Dataset", "Flip", "ImageBatcher", "Mapped", "Mixup", "OnFields",
     "Partial", "RawBatch", "Rotate", "Shift", "Splits", "StoredDataset", "Torchvision",
     "balanced", "csv", "diabetes", "digits", "fashion_mnist", "fingerprint", "from_torch",
-    "image_folder", "kfold", "mnist", "padded", "partial", "safetensors", "stratified_folds", "text", "torch_dataset",
+    "image_folder", "kfold", "mnist", "padded", "partial", "safetensors",
+    "stratified_folds", "text", "torch_dataset",
 ]  # fmt: skip

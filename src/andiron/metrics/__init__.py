@@ -1,7 +1,6 @@
 """Metrics: sums over the items of steps, and the tally that adds them up."""
 
 from andiron.metrics.adapted.function_mean import Mean
-from andiron.metrics.adapted.torchmetrics_adapter import Torchmetrics
 from andiron.metrics.classification.accuracy import (
     Accuracy,
     ExactMatch,
@@ -11,8 +10,7 @@ from andiron.metrics.classification.accuracy import (
 )
 from andiron.metrics.classification.class_tables import ConfusionMatrix, PerClass
 from andiron.metrics.classification.decision_scores import FBeta, Precision, Recall, Specificity
-from andiron.metrics.classification.ranking import AUROC, AveragePrecision, PrecisionRecallCurve
-from andiron.metrics.classification.worst_errors import WorstErrors
+from andiron.metrics.classification.ranking import AUROC, AveragePrecision
 from andiron.metrics.history import History
 from andiron.metrics.regression.regression_errors import (
     ExplainedVariance,
@@ -28,6 +26,5 @@ __all__ = [
     "AUROC", "R2", "Accuracy", "AveragePrecision", "BitsPerByte", "ConfusionMatrix",
     "ExactMatch", "ExplainedVariance", "FBeta", "HammingAccuracy", "History", "Loss", "Mean",
     "MeanAbsoluteError", "MeanSquaredError", "PerClass", "Perplexity", "Precision",
-    "PrecisionRecallCurve", "Recall", "RootMeanSquaredError", "Specificity", "Tally",
-    "TopKAccuracy", "Torchmetrics", "WorstErrors",
+    "Recall", "RootMeanSquaredError", "Specificity", "Tally", "TopKAccuracy",
 ]  # fmt: skip

@@ -19,12 +19,13 @@ from torch.nn import functional
 from andiron import errors, randomness
 from andiron.data.dataset import Batch
 from andiron.gradients import Detachable, Gradients, backward
-from andiron.metrics.classification.pictures import tiled
 from andiron.outputs import Scalar, Weight
-from andiron.protocols import MetricUpdate, TrainOutput
+from andiron.protocols import TrainOutput
 from andiron.ranges import Count
 from andiron.recording import keep_arguments
 from andiron.tasks.regressor import Numbers, Scales
+from andiron_lab.batch_pictures import tiled
+from andiron_lab.scores.adapted.update_arguments import MetricUpdate
 
 Images = Float[Tensor, "batch channels height width"]
 

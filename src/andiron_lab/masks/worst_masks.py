@@ -10,12 +10,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from andiron import outputs
-from andiron.metrics.classification.pictures import pixels, tiled
-from andiron.metrics.classification.worst_errors import only_images
+from andiron.metrics.classification.pictures import pixels
 from andiron.outputs import IGNORED, named
 from andiron.plain.markdown import table
 from andiron.protocols import Parts, Result
 from andiron.ranges import Count
+from andiron_lab.batch_pictures import only_images, tiled
 from andiron_lab.masks.segmentation import SegmentationOutput
 
 # Okabe & Ito 2008, "Color Universal Design": distinguishable with any colour vision

@@ -10,10 +10,11 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 from torch.nn import functional
 
-from andiron.metrics.classification.ranking import Curve, columns_by_class, counts_by_score
+from andiron.metrics.classification.ranking import Curve, counts_by_score
 from andiron.plain.markdown import table
 from andiron.protocols import Result
 from andiron_lab.masks.worst_masks import COLOURS
+from andiron_lab.scores.precision_recall_curve import columns_by_class
 
 
 @dataclass(kw_only=True)

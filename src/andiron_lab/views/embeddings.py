@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from torch.nn.modules import module as hooks
 
 from andiron import errors, inference
-from andiron.metrics.classification.pictures import pixels, tiled
+from andiron.metrics.classification.pictures import pixels
 from andiron.outputs import ClassificationOutput, named
 from andiron.protocols import Embeddings, Loader
+from andiron_lab.batch_pictures import tiled
 
 LARGEST_PICTURE = 64  # pixels a side
 

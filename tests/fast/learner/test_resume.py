@@ -16,7 +16,7 @@ from andiron.checkpoint import Cadence, KeepLast, load
 from andiron.interrupter import Interrupter
 from andiron.learner import LearnerBuilder
 from andiron.learner.extras.early_stopping import EarlyStopping
-from andiron.metrics import AUROC, Loss, Torchmetrics
+from andiron.metrics import AUROC, Loss
 from andiron.models import ConvNet
 from andiron.optim import Ema, Optimizer, Swa
 from andiron.schedules import Plateau, Warmup
@@ -56,9 +56,10 @@ def with_dropped_updates(made):
 def foreign_metrics():
     """States of every kind: sums, a maximum and a list, and all arguments."""
     torchmetrics = pytest.importorskip("torchmetrics")
+    scores = pytest.importorskip("andiron_lab.scores")
 
     def of(metric, inputs=None):
-        return Torchmetrics(metric, higher_is_better=True, inputs=inputs)
+        return scores.Torchmetrics(metric, higher_is_better=True, inputs=inputs)
 
     return (
         of(torchmetrics.classification.MulticlassF1Score(10)),

@@ -8,7 +8,6 @@ import torch
 from classification_items import LOSS, measured
 
 from andiron import errors, metrics
-from andiron.data import Batch
 from andiron.outputs import (
     BinaryClassificationOutput, ClassificationOutput, MultiLabelClassificationOutput,
     RegressionOutput, SequenceOutput,
@@ -75,8 +74,6 @@ REFUSED = [
       for build in (*SCORES, metrics.PerClass)],
     *[(partial(build(top_k=2), ANSWERS), "with top_k=2: measures answers that are one of several")
       for build in (*SCORES, metrics.PerClass)],
-    (lambda: metrics.WorstErrors()(SMALL, Batch(torch.zeros(3, 7), SMALL.targets)),
-     "worst_errors: inputs are [3, 7]; should be images"),
 ]  # fmt: skip
 
 

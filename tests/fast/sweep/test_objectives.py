@@ -14,7 +14,7 @@ CONFIG = {
     "metrics": {"loss": {"_target_": "andiron.metrics.Loss"},
                 "recall": {"_target_": "andiron.metrics.Recall"},
                 "size": {"_target_": "andiron.metrics.Mean", "higher_is_better": False},
-                "psnr": {"_target_": "andiron.metrics.Torchmetrics",
+                "psnr": {"_target_": "andiron_lab.scores.Torchmetrics",
                          "metric": {"_target_": "torchmetrics.image.PeakSignalNoiseRatio"}},
                 "mine": {"_target_": "mine.Metric"}, "gone": None},
 }  # fmt: skip

@@ -1,1 +1,1 @@
-"""Support of the torchmetrics adapter: states, arguments and values."""
+"""Metrics made of a user's function."""

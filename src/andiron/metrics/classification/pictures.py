@@ -1,7 +1,7 @@
-"""Pictures for writers, uint8 [channels, height, width], from tensors alone.
+"""The images in a batch, and their pixels as a picture shows them.
 
->>> tiled(torch.zeros(3, 1, 8, 6, dtype=torch.uint8), 2).shape
-torch.Size([1, 16, 12])
+>>> pixels(torch.zeros(3, 1, 8, 6), largest=4).shape
+torch.Size([3, 1, 4, 3])
 """
 
 from collections.abc import Mapping
@@ -10,16 +10,6 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 from torch.nn import functional
-
-
-def tiled(
-    images: UInt8[Tensor, "number channels height width"], columns: int
-) -> UInt8[Tensor, "channels rows_height columns_width"]:
-    """The images row by row in one picture; unused places are black."""
-    rows = -(-len(images) // columns)
-    images = functional.pad(images, (0, 0, 0, 0, 0, 0, 0, rows * columns - len(images)))
-    grid = images.reshape(rows, columns, *images.shape[1:]).permute(2, 0, 3, 1, 4)
-    return grid.flatten(3, 4).flatten(1, 2)
 
 
 def images_in(batch: object) -> list[Tensor]:

@@ -1,4 +1,4 @@
-"""Areas under curves over every threshold, AUROC and average precision, and precision over recall.
+"""Areas under curves over every threshold: AUROC and average precision.
 
 They keep the logits of every sample. Several classes or labels are each measured against the rest,
 classes by their softmax probability. `average`: "micro" takes all of them as one, "macro" is their
@@ -10,16 +10,15 @@ NaN, the value is None. For a binary item it is the area of the positive class.
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
-from pydantic import Field
 from torch import Tensor
 
 from andiron.metrics.classification.classifier_rows import BINARY, CLASSES, averaged, kind_of, rows
-from andiron.outputs import IGNORED, ClassNames, named
-from andiron.protocols import Decisions, Parts, Result
+from andiron.outputs import IGNORED, ClassNames
+from andiron.protocols import Parts, Result
 from andiron.ranges import Average
 
 Column = tuple[Float[Tensor, " rows"], Bool[Tensor, " rows"]]  # scores and truths of one class
@@ -51,7 +50,7 @@ class Area(Curve):
 
     def value(self, logits: Tensor, targets: Tensor) -> Result:
         is_one = self.average == "micro" or kind_of(logits, targets) == BINARY
-        columns = _columns(logits, targets, as_one=is_one)
+        columns = columns_of(logits, targets, as_one=is_one)
         if not columns:
             return None
         areas = torch.tensor([self.area(*column) for column in columns], dtype=torch.float64)
@@ -105,52 +104,7 @@ class AveragePrecision(Area):
         return float((new / right[-1] * (right / predicted)).sum())
 
 
-@dataclass(kw_only=True)
-class PrecisionRecallCurve(Curve):
-    """The decisions of each class against the rest at evenly spaced thresholds of its probability.
-
-    TensorBoard draws them as precision over recall; classes without positives or negatives have no
-    curve. Measured on validation data only.
-    Source: Davis & Goadrich 2006, "The relationship between precision-recall and ROC curves".
-    """
-
-    thresholds: Annotated[int, Field(ge=2, le=1000)] = 101
-    name: str = "pr_curve"
-    validation_only = True
-
-    def value(self, logits: Tensor, targets: Tensor) -> Result:
-        is_logit = kind_of(logits, targets) != CLASSES
-        by_class = columns_by_class(logits, targets, self.class_names)
-        return {
-            name: _decisions(scores.sigmoid() if is_logit else scores, truths, self.thresholds)
-            for name, (scores, truths) in by_class.items()
-        }
-
-
-def _decisions(scores: Tensor, truths: Tensor, thresholds: int) -> Decisions:
-    edges = torch.linspace(0, 1, thresholds, dtype=torch.float64)
-    place = torch.bucketize(scores, edges, right=True)  # the number of thresholds that it reaches
-    sides = [place[side].bincount(minlength=thresholds + 1) for side in (truths, ~truths)]
-    reached = torch.stack(sides).double()
-    tp, fp = reached.flip(1).cumsum(1).flip(1)[:, 1:]
-    positives, negatives = reached.sum(1)
-    return Decisions(torch.stack([tp, fp, negatives - fp, positives - tp]))
-
-
-def columns_by_class(
-    logits: Tensor, targets: Tensor, class_names: ClassNames
-) -> dict[str, Column]:
-    """The columns of the classes that have positives and negatives, by name."""
-    columns = _columns(logits, targets, as_one=False)
-    names = named(class_names, len(columns)) if len(columns) > 1 else ["1"]
-    return {
-        name: (scores, truths)
-        for name, (scores, truths) in zip(names, columns, strict=False)
-        if truths.any() and not truths.all()
-    }
-
-
-def _columns(logits: Tensor, targets: Tensor, *, as_one: bool) -> list[Column]:
+def columns_of(logits: Tensor, targets: Tensor, *, as_one: bool) -> list[Column]:
     """Scores and truths of each class or label, or of all as one; none if a logit is NaN."""
     counted = targets != IGNORED
     # logits order the answers as probabilities do, with fewer ties

@@ -79,7 +79,7 @@ def measured(nodes: Nodes, offered: Named) -> Plain:
     """The configured metrics by name; `offered` are facts of the data."""
     return targets.build_each(
         "metrics", nodes, Metric, "an object with name, higher_is_better and a call with the item; "
-        "andiron.metrics.Mean and Torchmetrics wrap other functions", **offered
+        "andiron.metrics.Mean and andiron_lab.scores.Torchmetrics wrap others", **offered
     )  # fmt: skip
 
 

@@ -2,13 +2,15 @@
 
 import pytest
 import torch
-from classification_items import LOSS
 
 from andiron import errors
 from andiron.data import Batch
-from andiron.metrics import PrecisionRecallCurve, Tally, WorstErrors
-from andiron.metrics.classification.pictures import pixels, tiled
+from andiron.metrics import Tally
 from andiron.outputs import IGNORED, BinaryClassificationOutput, ClassificationOutput
+from andiron_lab.batch_pictures import tiled
+from andiron_lab.scores import PrecisionRecallCurve, WorstErrors
+
+LOSS = torch.tensor(0.0)
 
 
 def batch_of(logits, targets, shades, **more):
@@ -53,14 +55,6 @@ def test_worst_errors_of_mappings_equal_the_same_of_pairs():
             WorstErrors().check_batch(wrong)
     with pytest.raises(errors.MismatchError, match="2 images have 3 targets; should be a class"):
         WorstErrors()(item, {"image": batch.inputs[:2]})
-
-
-def test_images_are_scaled_from_their_own_range_and_shrunk():
-    images = torch.linspace(-3.0, 7.0, 100 * 90).view(1, 1, 100, 90)
-    shown = pixels(images, largest=64)
-    assert shown.shape == (1, 1, 50, 45) and (int(shown.min()), int(shown.max())) == (0, 255)
-    constant = pixels(torch.full((2, 3, 4, 4), 5.0), largest=64)
-    assert constant.shape == (2, 3, 4, 4) and int(constant.max()) == 0
 
 
 def test_tiles_are_in_reading_order_with_black_at_the_end():

@@ -5,11 +5,11 @@ import torch
 from foreign_metrics import LOSS, NUMBER, adapted, at_once, batches, stream, tallied
 
 from andiron import errors
-from andiron.metrics import Torchmetrics
 from andiron.outputs import (
     IGNORED, BinaryClassificationOutput, ClassificationOutput, RegressionOutput, SequenceOutput,
 )  # fmt: skip
 from andiron.plain.token_texts import decoded
+from andiron_lab.scores import Torchmetrics
 from refusals import message_of
 
 torchmetrics = pytest.importorskip("torchmetrics")

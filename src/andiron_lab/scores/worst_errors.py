@@ -7,11 +7,12 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.metrics.classification.classifier_rows import CLASSES, rows
-from andiron.metrics.classification.pictures import images_in, inputs_in, pixels, tiled
+from andiron.metrics.classification.pictures import pixels
 from andiron.outputs import IGNORED, ClassNames, named
 from andiron.plain.markdown import table
 from andiron.protocols import Parts, Result
 from andiron.ranges import Count
+from andiron_lab.batch_pictures import only_images, tiled
 
 
 @dataclass(kw_only=True)
@@ -69,17 +70,3 @@ class WorstErrors:
         ]
         picture = tiled(images[order], min(self.columns, len(order)))
         return {"images": picture, "table": table(["place", "true", "predicted", "loss"], lines)}
-
-
-def only_images(name: str, batch: object) -> Tensor:
-    """The images of a batch, stored or as the network's inputs; `name` is the metric's.
-
-    Raises: MismatchError if there are none, or several.
-    """
-    if len(images := images_in(batch)) == 1:
-        return images[0]
-    shapes = [[*input_.shape] for input_ in inputs_in(batch)]
-    raise errors.MismatchError(
-        f"{name}: inputs are {', '.join(map(str, shapes))}; should be images [batch, 1 or 3, "
-        "height, width], and no others; leave the metric out"
-    )

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from andiron import errors
-from andiron.metrics.adapted.torchmetrics_adapter import Torchmetrics
 from andiron.metrics.classification.accuracy import Accuracy
 from andiron.metrics.tally import Tally
 from andiron.outputs import (
@@ -17,6 +16,7 @@ from andiron.outputs import (
 )  # fmt: skip
 from andiron.protocols import Statistic
 from andiron.shell.assembly import targets
+from andiron_lab.scores import Torchmetrics
 
 torchmetrics = pytest.importorskip("torchmetrics")
 SIZES = (7, 1, 12, 5, 12)
@@ -96,7 +96,7 @@ def node(case):
 def adapted(case, **more):
     """The adapter as a config names it."""
     own = {
-        "_target_": "andiron.metrics.adapted.torchmetrics_adapter.Torchmetrics",
+        "_target_": "andiron_lab.scores.Torchmetrics",
         "metric": node(case), "higher_is_better": True,
     }  # fmt: skip
     return targets.build("metrics.theirs", {**own, **more}, name="theirs")

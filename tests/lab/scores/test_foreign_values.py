@@ -5,8 +5,9 @@ import torch
 from foreign_metrics import LOSS, adapted, batches, numbers, stream, tallied
 
 from andiron import errors
-from andiron.metrics import R2, ExplainedVariance, Torchmetrics
+from andiron.metrics import R2, ExplainedVariance
 from andiron.outputs import ClassificationOutput, MultiLabelClassificationOutput, RegressionOutput
+from andiron_lab.scores import Torchmetrics
 
 torchmetrics = pytest.importorskip("torchmetrics")
 classification = pytest.importorskip("torchmetrics.classification")

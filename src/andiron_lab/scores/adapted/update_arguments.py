@@ -3,16 +3,25 @@
 import inspect
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
 from andiron import errors, outputs
 from andiron.outputs import IGNORED, RegressionOutput, SequenceOutput, sum_dtype
+from andiron.plain.plain_values import Named
 from andiron.plain.token_texts import BYTES, Vocabulary, decoded
-from andiron.protocols import GivesUpdates, MetricUpdate
 
+MetricUpdate = tuple[tuple[Any, ...], Named]  # arguments by place and by name
 Parameters = dict[str, inspect.Parameter]  # of `update` without a default, by name
+
+
+@runtime_checkable
+class GivesUpdates(Protocol):
+    """An item that chooses the arguments of a metric of torchmetrics itself."""
+
+    def metric_updates(self, metric: object, names: Sequence[str]) -> list[MetricUpdate]:
+        """The updates of the metric, whose required arguments have these names."""
 
 
 def innermost(owners: Sequence[Any]) -> tuple[Any, Parameters]:

@@ -7,8 +7,8 @@ import torch
 from foreign_metrics import LOSS, NUMBER, adapted, at_once, batches, restored, stream, tallied
 
 from andiron import errors
-from andiron.metrics import Torchmetrics
 from andiron.outputs import BinaryClassificationOutput, ClassificationOutput, RegressionOutput
+from andiron_lab.scores import Torchmetrics
 
 torchmetrics = pytest.importorskip("torchmetrics")
 classification = pytest.importorskip("torchmetrics.classification")

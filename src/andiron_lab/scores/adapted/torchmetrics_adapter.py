@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from andiron import errors
-from andiron.metrics.adapted import computed_values, packed_states, update_arguments
-from andiron.protocols import MetricUpdate, Parts, Result
+from andiron.protocols import Parts, Result
 from andiron.ranges import Node
+from andiron_lab.scores.adapted import computed_values, packed_states, update_arguments
+from andiron_lab.scores.adapted.update_arguments import MetricUpdate
 
 REFUSALS = (IndexError, KeyError, RuntimeError, TypeError, ValueError)
 

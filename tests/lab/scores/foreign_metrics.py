@@ -5,7 +5,8 @@ import math
 
 import torch
 
-from andiron.metrics import Tally, Torchmetrics
+from andiron.metrics import Tally
+from andiron_lab.scores import Torchmetrics
 
 LOSS = torch.tensor(0.0)
 SIZES = (7, 1, 12, 5, 12)

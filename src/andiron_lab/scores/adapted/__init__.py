@@ -1,0 +1,1 @@
+"""Support of the torchmetrics adapter: states, arguments and values."""
