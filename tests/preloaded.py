@@ -33,7 +33,9 @@ ROOT = Path(__file__).resolve().parents[1]
 MODULES = (
     "andiron.wings.sweep.clean_process", "andiron.learner", "andiron.models",
     "andiron.wings.runs", "andiron_lab.sharded.fully_sharded", "torch.distributed.launcher.api",
-    "tensorboard.compat.proto.event_pb2",
+    "tensorboard.compat.proto.event_pb2", "andiron.shell.training.train",
+    "andiron.data.sources.digits", "andiron_lab.views.model_views",
+    "hydra_plugins.andiron_launcher", "hydra_plugins.andiron_sweeper", "rich.table",
 )  # fmt: skip
 AT_START = ("LC_", "LANG", "LD_", "MALLOC_", "MKL_", "OMP_", "PYTHON", "ANDIRON_FAST")
 # of further processes
@@ -43,6 +45,7 @@ MOST_BYTES = 2**17
 PR_SET_CHILD_SUBREAPER = 36  # of <linux/prctl.h>
 STREAMS = (0, 1, 2)
 FLAGS = ("-P", "-u")  # of Python, before its program
+LIBC = ctypes.CDLL(None)
 STARTED = subprocess.Popen
 
 
@@ -124,12 +127,11 @@ def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
 @contextlib.contextmanager
 def _adopting() -> Iterator[None]:
     """Within it, this process becomes the parent of what its children leave behind."""
-    prctl = ctypes.CDLL(None).prctl
-    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
     try:
         yield
     finally:
-        prctl(PR_SET_CHILD_SUBREAPER, 0)
+        LIBC.prctl(PR_SET_CHILD_SUBREAPER, 0)
 
 
 @contextlib.contextmanager
@@ -231,6 +233,8 @@ def _become(request: Mapping[str, Any], descriptors: Sequence[int]) -> Callable[
     signal.signal(signal.SIGINT, signal.default_int_handler)
     random.seed()
     gc.enable()
+    # the destructors of torch's libraries take longer than most tests train; Python's own end stays
+    LIBC.on_exit(LIBC._exit, None)
     _open_streams()
     return _program(request["arguments"][1:])
 

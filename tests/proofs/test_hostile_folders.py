@@ -10,6 +10,7 @@ import pytest
 
 from andiron import __main__
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
 ROOT = Path(__file__).resolve().parents[2]
 SLICES = {  # the step of each
     "": 2003, "study:|sweep again:|replaced:|another tool": 149,

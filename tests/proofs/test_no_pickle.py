@@ -88,10 +88,20 @@ def test_training_resuming_measuring_and_exporting_unpickle_nothing(tmp_path):
     assert done.stdout.splitlines()[-1] == "read without unpickling"
 
 
+READINGS = """
+for read in (
+    lambda: torch.load("x.pt"), lambda: pickle.loads(b"N."), lambda: pickle.Unpickler(None)
+):
+    try:
+        read()
+    except AssertionError as error:
+        print(error)
+"""
+
+
 def test_the_guard_would_see_it(tmp_path):
-    for reading in ("torch.load('x.pt')", "pickle.loads(b'N.')", "pickle.Unpickler(None)"):
-        done = run(f"{REFUSING}{reading}", tmp_path)
-        assert "AssertionError: something is unpickled" in done.stderr, reading
+    done = run(REFUSING + READINGS, tmp_path)
+    assert (done.stdout, done.stderr) == ("something is unpickled\n" * 3, "")
 
 
 def test_no_module_names_pickle_but_the_importer_of_strangers_files():

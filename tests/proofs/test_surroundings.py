@@ -6,12 +6,12 @@ from proofs import surroundings
 
 CHOSEN = (
     "both outputs to a full device", "SIGTERM until the end", "files smaller than a checkpoint",
-    "20 open files, with workers",
+    "no file may have a byte", "20 open files, with workers",
 )  # fmt: skip
 
 
 @pytest.mark.slow
 def test_runs_end_as_they_should_in_their_surroundings(tmp_path, capsys):
-    named = [value for value in surroundings.SURROUNDINGS if value.name in CHOSEN]
-    chosen = [*named, *surroundings.SURROUNDINGS[40::40]]
+    chosen = [value for value in surroundings.SURROUNDINGS if value.name in CHOSEN]
+    assert len(chosen) == len(CHOSEN)
     assert surroundings.show(chosen, tmp_path, jobs=2) == 0, capsys.readouterr()

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from pydoc import locate
 
+import pytest
 import yaml
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
@@ -83,6 +84,7 @@ def test_the_writers_of_a_run_without_a_word_are_those_on_the_page():
     assert yaml.safe_load((ROOT / "conf" / "train.yaml").read_text())["num_updates"] is None
 
 
+@pytest.mark.usefixtures("preloaded_processes")
 def test_signatures_show_types_as_they_are_written():
     # in a process of its own: here the checks of shapes replace annotations by their values
     code = """import inspect, andiron

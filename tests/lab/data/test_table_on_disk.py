@@ -183,6 +183,7 @@ csv(path=sys.argv[1], target="price", valid=0.2, split_seed=0, missing="median",
 """
 
 
+@pytest.mark.usefixtures("preloaded_processes")
 @pytest.mark.parametrize("moment", ["columns", "inputs"])
 def test_a_conversion_that_is_killed_leaves_nothing_that_is_used(tmp_path, moment):
     path = write(tmp_path / "table.csv")

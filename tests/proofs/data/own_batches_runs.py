@@ -11,7 +11,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from andiron.shell.training import train  # noqa: E402
 
-RUN = ("--config-dir", "conf", "batch_size=8", "num_epochs=2", "render=plain", "log_every=1",
+RUN = ("--config-dir", "conf", "batch_size=8", "num_epochs=1", "render=plain", "log_every=1",
        "device=cpu")  # fmt: skip
 LIBRARIES = ("andiron.wings.sweep.clean_process",)
 if "ANDIRON_ALL_PROJECTS" in os.environ:

@@ -131,6 +131,7 @@ def test_a_project_of_the_page_is_trained_resumed_and_evaluated(project, request
         assert evaluation.values["loss"] == row["last"]
 
 
+@pytest.mark.usefixtures("preloaded_processes")
 def test_runs_of_one_and_two_processes_have_the_same_bits(tmp_path):
     """With four slices: of projects that need no package, or all that are installed."""
     chosen = PACKAGES if "ANDIRON_ALL_PROJECTS" in os.environ else IN_TWO

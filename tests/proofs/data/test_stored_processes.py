@@ -37,6 +37,7 @@ print(json.dumps({"grown_kib": peak() - before, "total": total, "bytes": seen}))
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("preloaded_processes")
 @pytest.mark.skipif(
     not Path("/proc/self/status").is_file(),
     reason="needs /proc/self/status for the peak of resident memory",
