@@ -12,10 +12,10 @@ from small_disks import fill, mounted
 from train_processes import Training, lines, status, trained, updates_saved
 
 RUN = (
-    "model.hidden=[64]", "batch_size=20", "num_epochs=30", "log_every=10",
+    "model.hidden=[64]", "batch_size=20", "num_epochs=6", "log_every=10",
     "checkpoint.every=1", "checkpoint.last=3", "device=cpu", "render=plain",
 )  # fmt: skip
-LAST_UPDATE = 65 * 30
+LAST_UPDATE = 65 * 6
 LAST_WORDS = (
     " could not be written (No space left on device); free space there, or make it writable: "
     "resume={} then continues from the newest checkpoint\n"
@@ -35,6 +35,34 @@ def disk(tmp_path):
         yield folder
 
 
+GATES = """
+import pathlib, time
+
+class Gates:
+    def after_update(self, learner, step):
+        gate = pathlib.Path(f"gate-{step.updates}")
+        while step.updates in (100, 200, 300) and not gate.exists():
+            time.sleep(0.01)
+"""
+GATED = (*RUN, "+observers={gates: {_target_: gates.Gates}}")
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """Opens gates: a run of `GATED` waits at each until then, however slow the machine is."""
+    (tmp_path / "gates.py").write_text(GATES)
+
+    def let_through(*updates):
+        for number in updates:
+            (tmp_path / f"gate-{number}").touch()
+
+    return let_through
+
+
+def resume_of(run_dir):
+    return f"resume={run_dir}", "trust=[gates]"
+
+
 def is_in_training(run_dir):
     return len(lines(run_dir)) > 5
 
@@ -47,49 +75,40 @@ def said_of_a_full_disk(process):
     )
 
 
-GATES = """
-import pathlib, time
-
-class Gates:
-    def after_update(self, learner, step):
-        gate = pathlib.Path(f"gate-{step.updates}")
-        while step.updates in (1000, 1500) and not gate.exists():
-            time.sleep(0.01)
-"""
-
-
-def test_a_disk_that_is_full_for_a_while_costs_nothing(disk, tmp_path, straight):
-    """The run waits at two updates for this test, however slow the machine is."""
+def test_a_disk_that_is_full_for_a_while_costs_nothing(disk, tmp_path, straight, opened):
     run_dir = disk / "run"
-    (tmp_path / "gates.py").write_text(GATES)
-    gates = "+observers={gates: {_target_: gates.Gates}}"
-    with Training(tmp_path, *RUN, gates, f"hydra.run.dir={run_dir}") as process:
+    with Training(tmp_path, *GATED, f"hydra.run.dir={run_dir}") as process:
         process.until(lambda: is_in_training(run_dir))
         filler = fill(disk)
+        opened(100)
         process.until(lambda: said_of_a_full_disk(process))
         saved = updates_saved(run_dir)
         filler.unlink()
-        (tmp_path / "gate-1000").touch()
+        opened(200)
         process.until(lambda: f"{run_dir / 'metrics.jsonl'} is written again" in process.output)
         assert status(run_dir)["status"] == "running"
-        (tmp_path / "gate-1500").touch()
+        opened(300)
         assert process.end() == 0
 
     assert saved and saved[-1] < updates_saved(run_dir)[-1] == LAST_UPDATE
     assert status(run_dir)["status"] == "done"
     assert bit_comparison.compare(straight, run_dir) == []
     said = (run_dir / "experiment.log").read_text()
-    assert "No space left on device" in said and said.count("epoch 30/30") == 1
+    assert "No space left on device" in said and said.count("epoch 6/6") == 1
 
 
-def test_a_full_disk_ends_the_run_with_advice_and_loses_no_whole_file(disk, tmp_path, straight):
+def test_a_full_disk_ends_the_run_with_advice_and_loses_no_whole_file(
+    disk, tmp_path, straight, opened
+):
     run_dir = disk / "run"
-    with Training(tmp_path, *RUN, f"hydra.run.dir={run_dir}") as process:
+    with Training(tmp_path, *GATED, f"hydra.run.dir={run_dir}") as process:
         process.until(lambda: is_in_training(run_dir))
         before = updates_saved(run_dir)
         fill(disk)
+        opened(100)
         process.until(lambda: said_of_a_full_disk(process))
         filler = fill(disk)  # what half a checkpoint took is free again
+        opened(200, 300)
         assert process.end() == 1
         said, last_words = process.output, process.errors
     assert "free space there, or make the folder writable" in said
@@ -101,7 +120,7 @@ def test_a_full_disk_ends_the_run_with_advice_and_loses_no_whole_file(disk, tmp_
     assert status(run_dir)["status"] in ("running", "failed")  # the truth may have found no room
 
     filler.unlink()
-    trained(tmp_path, f"resume={run_dir}")
+    trained(tmp_path, *resume_of(run_dir))
     assert status(run_dir)["status"] == "done"
     assert bit_comparison.compare(straight, run_dir) == []
 
@@ -115,30 +134,36 @@ def test_a_disk_that_is_full_from_the_start_is_reported_at_once(disk, tmp_path):
     assert updates_saved(disk / "run") == []
 
 
-def test_a_resume_on_a_full_disk_reports_it_and_later_continues_exactly(disk, tmp_path, straight):
+def test_a_resume_on_a_full_disk_reports_it_and_later_continues_exactly(
+    disk, tmp_path, straight, opened
+):
     run_dir = disk / "run"
-    with Training(tmp_path, *RUN, f"hydra.run.dir={run_dir}") as process:
+    with Training(tmp_path, *GATED, f"hydra.run.dir={run_dir}") as process:
         process.until(lambda: is_in_training(run_dir) and len(updates_saved(run_dir)) > 1)
         process.process.kill()
         process.process.wait()
+    opened(100, 200, 300)
     filler, saved = fill(disk), updates_saved(run_dir)
-    with Training(tmp_path, f"resume={run_dir}") as process:
+    with Training(tmp_path, *resume_of(run_dir)) as process:
         assert process.end() == 1
         said = process.errors
     assert said.startswith(f"error: {run_dir}") and said.endswith(LAST_WORDS.format(run_dir))
     assert updates_saved(run_dir)[-1] >= saved[-1]
 
     filler.unlink()
-    trained(tmp_path, f"resume={run_dir}")
+    trained(tmp_path, *resume_of(run_dir))
     assert bit_comparison.compare(straight, run_dir) == []
 
 
-def test_a_run_whose_folder_is_removed_says_so_and_ends_with_its_weights(tmp_path, straight):
+def test_a_run_whose_folder_is_removed_says_so_and_ends_with_its_weights(
+    tmp_path, straight, opened
+):
     run_dir = tmp_path / "run"
-    with Training(tmp_path, *RUN, "hydra.run.dir=run") as process:
+    with Training(tmp_path, *GATED, "hydra.run.dir=run") as process:
         process.until(lambda: is_in_training(run_dir))
         run_dir.rename(tmp_path / "gone")  # at once, whatever is written there meanwhile
         shutil.rmtree(tmp_path / "gone")
+        opened(100, 200, 300)
         assert process.end() == 0
         said = process.output
     assert (
@@ -173,14 +198,16 @@ def immutable():
 
 
 def test_a_run_that_cannot_write_checkpoints_reports_it_and_keeps_old_ones(
-    tmp_path, straight, immutable
+    tmp_path, straight, immutable, opened
 ):
     run_dir = tmp_path / "run"
-    with Training(tmp_path, *RUN, "hydra.run.dir=run") as process:
+    with Training(tmp_path, *GATED, "hydra.run.dir=run") as process:
         process.until(lambda: is_in_training(run_dir))
         immutable(run_dir / "checkpoints")
+        opened(100)
         process.until(lambda: "COULD NOT BE WRITTEN" in process.output)
         saved = updates_saved(run_dir)
+        opened(200, 300)
         assert process.end() == 1
         said, last_words = process.output, process.errors
     shelf = run_dir / "checkpoints"

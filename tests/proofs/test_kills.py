@@ -23,9 +23,18 @@ pytestmark = pytest.mark.usefixtures("preloaded_processes")
 
 SCRIPT = ROOT / "scripts" / "kill_test.py"
 LONG = (
-    "model.hidden=[32]", "batch_size=20", "num_epochs=16", "checkpoint.every=1", "log_every=5",
+    "model.hidden=[32]", "batch_size=20", "num_epochs=4", "checkpoint.every=1", "log_every=5",
     "device=cpu", "render=plain",
 )  # fmt: skip
+PACED = (*LONG, "+observers={pace: {_target_: pace.Pace}}")
+PACE = """
+import pathlib, time
+
+class Pace:
+    def after_update(self, learner, step):
+        if pathlib.Path("slow").exists():
+            time.sleep(0.01)
+"""
 SHORT = (
     "data=partial", "model.hidden=[32]", "batch_size=20", "num_epochs=2", "log_every=1",
     "device=cpu", "render=plain",
@@ -71,6 +80,14 @@ class Forgetful(nn.Module):
 def straight(made_once):
     """The run of `LONG`, made straight."""
     return made_once("long", lambda cwd: trained(cwd, *LONG, "hydra.run.dir=run")) / "run"
+
+
+@pytest.fixture
+def slow(tmp_path):
+    """While this file is there, a run of `PACED` takes seconds, so that signals meet it."""
+    (tmp_path / "pace.py").write_text(PACE)
+    (tmp_path / "slow").touch()
+    return tmp_path / "slow"
 
 
 @pytest.fixture
@@ -136,9 +153,9 @@ def test_state_that_a_run_loses_is_reported_and_its_folder_kept(parts):
 @pytest.mark.parametrize(("name", "restart", "code"), [
     ("SIGINT", "by_hand", 130), ("SIGUSR1", "by_hand", 138), ("SIGTERM", "requeued", 75),
 ])  # fmt: skip
-def test_a_run_stopped_by_a_signal_resumes_exactly(tmp_path, straight, name, restart, code):
+def test_a_run_stopped_by_a_signal_resumes_exactly(tmp_path, straight, slow, name, restart, code):
     run_dir = tmp_path / "run"
-    again = [*LONG, "hydra.run.dir=run", f"restart={restart}"]
+    again = [*PACED, "hydra.run.dir=run", f"restart={restart}"]
     with Training(tmp_path, *again) as process:
         process.until(lambda: is_in_training(run_dir))
         process.process.send_signal(getattr(signal, name))
@@ -152,7 +169,8 @@ def test_a_run_stopped_by_a_signal_resumes_exactly(tmp_path, straight, name, res
     assert updates_saved(run_dir)[-1] >= lines(run_dir)[-1]["updates"]
     assert not (run_dir / "model.safetensors").exists()
 
-    trained(tmp_path, *(again if restart == "requeued" else ["resume=run"]))
+    slow.unlink()
+    trained(tmp_path, *(again if restart == "requeued" else ["resume=run", "trust=[pace]"]))
     assert status(run_dir)["status"] == "done"
     assert bit_comparison.compare(straight, run_dir) == []
 
@@ -195,9 +213,9 @@ def test_a_second_ctrl_c_ends_the_run_at_once_and_it_resumes_exactly(parts):
 
 
 @pytest.mark.slow
-def test_a_signal_to_the_group_spares_workers_until_the_update_is_saved(tmp_path, straight):
+def test_a_signal_to_the_group_spares_workers_until_the_update_is_saved(tmp_path, straight, slow):
     run_dir = tmp_path / "run"
-    with Training(tmp_path, *LONG, "num_workers=2", "hydra.run.dir=run") as process:
+    with Training(tmp_path, *PACED, "num_workers=2", "hydra.run.dir=run") as process:
         process.until(lambda: is_in_training(run_dir))
         group = process.process.pid
         workers = children(group)
@@ -208,7 +226,8 @@ def test_a_signal_to_the_group_spares_workers_until_the_update_is_saved(tmp_path
     assert [status(run_dir)[key] for key in ("status", "reason")] == ["interrupted", "SIGTERM"]
     assert updates_saved(run_dir)[-1] >= lines(run_dir)[-1]["updates"]
 
-    trained(tmp_path, "resume=run", "num_workers=0")
+    slow.unlink()
+    trained(tmp_path, "resume=run", "num_workers=0", "trust=[pace]")
     assert bit_comparison.compare(straight, run_dir) == []
 
 
@@ -245,8 +264,9 @@ def test_a_run_that_is_done_is_left_alone_by_the_same_command(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("slow")
 def test_of_two_processes_that_take_up_a_run_at_once_one_is_refused(tmp_path, straight):
-    run_dir, again = tmp_path / "run", [*LONG, "hydra.run.dir=run", "restart=requeued"]
+    run_dir, again = tmp_path / "run", [*PACED, "hydra.run.dir=run", "restart=requeued"]
     with Training(tmp_path, *again) as process:
         process.until(lambda: is_in_training(run_dir))
         process.process.kill()
@@ -295,9 +315,9 @@ def contents(run_dir):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("again", ["resume=run", "restart=requeued"])
-def test_a_killed_run_resumes_from_a_store_of_the_users_own(tmp_path, straight, again):
+def test_a_killed_run_resumes_from_a_store_of_the_users_own(tmp_path, straight, slow, again):
     (tmp_path / "archives.py").write_text(archive_store.SOURCE)
-    command = (*LONG, archive_store.OPTION, "hydra.run.dir=run", "restart=requeued")
+    command = (*PACED, archive_store.OPTION, "hydra.run.dir=run", "restart=requeued")
     archives = tmp_path / "kept" / "run"
     with Training(tmp_path, *command) as process:
         process.until(lambda: len([*archives.glob("*.tar")]) > 1)
@@ -306,7 +326,8 @@ def test_a_killed_run_resumes_from_a_store_of_the_users_own(tmp_path, straight, 
     run_dir = tmp_path / "run"
     assert status(run_dir)["status"] == "running" and not (run_dir / "checkpoints").exists()
 
-    trained(tmp_path, *(command if "restart" in again else (again, "trust=[archives]")))
+    slow.unlink()
+    trained(tmp_path, *(command if "restart" in again else (again, "trust=[archives,pace]")))
     assert status(run_dir)["status"] == "done"
     exec(archive_store.SOURCE, module := {})
 
