@@ -25,11 +25,11 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "scripts")]
 import shipped_signatures  # noqa: E402
 from andiron import __main__, ranges  # noqa: E402
 from andiron.options import LearnerOptions  # noqa: E402
-from andiron.shell.cli import answer_schemas  # noqa: E402
-from andiron.shell.cli.process import Command  # noqa: E402
 from andiron.shell.config import node_checks, schema, signatures  # noqa: E402
 from andiron.shell.config.rules import ParamGroup  # noqa: E402
 from andiron.shell.config.signatures import signature  # noqa: E402
+from andiron.wings.commands import answer_schemas  # noqa: E402
+from andiron.wings.commands.declaration import Command  # noqa: E402
 
 CONF = ROOT / "conf"
 GUIDE = ROOT / "AGENTS.md"

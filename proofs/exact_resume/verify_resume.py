@@ -16,12 +16,13 @@ from andiron import errors
 from andiron.disk import files
 from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers
-from andiron.shell.cli.answer_schemas import COUNT, FLAG, TEXT, closed, list_of, or_null
-from andiron.shell.cli.process import Command, with_overrides
 from andiron.shell.cli.signals import exit_code
 from andiron.shell.config import arguments as command_arguments, quoting
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
+from andiron.wings.commands import declaration
+from andiron.wings.commands.answer_schemas import COUNT, FLAG, TEXT, closed, list_of, or_null
+from andiron.wings.commands.declaration import Command, with_overrides
 from andiron_lab.ask.bit_comparison import Difference
 
 from . import compared_runs, stop_points
@@ -255,7 +256,7 @@ def _remove_if_empty(folder: Path) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = answers.Parser(
+    parser = declaration.Parser(
         description="Trains once without and once with interruptions, compares every bit; "
         "--here is faster. Overrides, as for train.py, come first.",
         allow_abbrev=False,

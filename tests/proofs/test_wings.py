@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 WINGS = {
     "lab": ["andiron_lab"],
+    "commands": ["andiron/wings/commands"],
     "runs": ["andiron/wings/runs"],
     "screen": ["andiron/wings/screen"],
     "sweep": ["andiron/wings/sweep", "hydra_plugins"],
@@ -22,7 +23,7 @@ WINGS = {
 EVERY = [folder for folders in WINGS.values() for folder in folders]
 DELETED = WINGS | {"all": EVERY}
 if "ANDIRON_ALL_WINGS" not in os.environ:  # else the wings that others use, and all of them
-    DELETED = {name: DELETED[name] for name in ("lab", "runs", "all")}
+    DELETED = {name: DELETED[name] for name in ("lab", "commands", "runs", "all")}
 MODULES = tuple(folder.replace("/", ".") + "." for folder in EVERY)
 
 pytestmark = pytest.mark.slow

@@ -6,10 +6,11 @@ from dataclasses import asdict, replace
 
 from andiron import errors
 from andiron.plain.readable import printable
-from andiron.shell.cli import answers, command_line
-from andiron.shell.cli.answer_schemas import COUNT, FLAG, TEXT, closed, list_of, or_null
-from andiron.shell.cli.process import Command
+from andiron.shell.cli import answers
 from andiron.shell.run import named_folder
+from andiron.wings.commands import declaration
+from andiron.wings.commands.answer_schemas import COUNT, FLAG, TEXT, closed, list_of, or_null
+from andiron.wings.commands.declaration import Command
 from andiron_lab.ask.conditions import Side
 from andiron_lab.ask.parting import parted
 
@@ -17,19 +18,19 @@ EXIT_EQUAL, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = answers.Parser(description="Find the first update and tensor where runs differ.")
+    parser = declaration.Parser(description="Find the first update and tensor where runs differ.")
     add = parser.add_argument
     add("runs", nargs="+", metavar="RUN", help="two runs; or one, and other options: compile=true")
-    add("--threads", type=command_line.count, help="the number of threads that make the run again")
+    add("--threads", type=declaration.count, help="the number of threads that make the run again")
     add("--checkout", metavar="FOLDER", help="make the run again with the code in this folder")
     add("--commits", metavar="GOOD..BAD", help="find the commit, in the repository around here")
     add("--tolerance", type=float, help="the relative distance up to which tensors are equal")
     add(
-        "--updates", nargs=2, type=command_line.count, metavar=("FIRST", "LAST"),
+        "--updates", nargs=2, type=declaration.count, metavar=("FIRST", "LAST"),
         help="the only ones to make again",
     )  # fmt: skip
     add("--from-start", action="store_true", help="make all again, from the start of the runs")
-    command_line.add_trust(parser)
+    declaration.add_trust(parser)
     return parser
 
 

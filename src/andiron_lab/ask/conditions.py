@@ -20,11 +20,12 @@ import andiron
 from andiron import errors, serialization
 from andiron.disk import files
 from andiron.run_folder import RunFolder
-from andiron.shell.cli import answers, command_line, process
+from andiron.shell.cli import answers, process
 from andiron.shell.config import composition, diagnosis, project, quoting
 from andiron.shell.config.flags import ONE_RUN
 from andiron.shell.run import code_origin, resume_policy, run_record
 from andiron.shell.run.changed_options import joined
+from andiron.wings.commands import declaration
 from andiron_lab.ask import scratch
 from andiron_lab.ask.engine import Recorded
 from andiron_lab.ask.traced import Named, States, Trace
@@ -83,7 +84,7 @@ class Side:
         return number
 
     def _own(self) -> Recorded:
-        trusted = command_line.trusted(argparse.Namespace(trust=self.packages))
+        trusted = declaration.trusted(argparse.Namespace(trust=self.packages))
         return Recorded(RunFolder(Path(self.run)), trusted)
 
 

@@ -20,15 +20,16 @@ from andiron.plain import markdown, readable
 from andiron.plain.plain_values import is_finite
 from andiron.run_folder import RunFolder
 from andiron.serialization.safetensors_codec import as_bytes
-from andiron.shell.cli import answers, command_line, process
-from andiron.shell.cli.answer_schemas import COUNT, FLAG, TEXT, closed, list_of
-from andiron.shell.cli.process import Command
+from andiron.shell.cli import answers, process
 from andiron.shell.config.trust import LIST_ALONE, Trust
 from andiron.shell.run import named_folder, run_record
-from andiron_lab.ask.engine import Recorded
+from andiron.wings.commands import declaration
+from andiron.wings.commands.answer_schemas import COUNT, FLAG, TEXT, closed, list_of
+from andiron.wings.commands.declaration import Command
 from andiron.wings.runs import logged_lines
-from andiron_lab.ask import logged_values
 from andiron.wings.trained import named_output
+from andiron_lab.ask import logged_values
+from andiron_lab.ask.engine import Recorded
 
 EXIT_SAME, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
 AS_WRITTEN = "is not as the run wrote it"
@@ -192,15 +193,15 @@ def _summarised(folder: RunFolder) -> Iterator[tuple[str, str, Any]]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = answers.Parser(description=__doc__)
+    parser = declaration.Parser(description=__doc__)
     parser.add_argument("run", help="the folder of a run that has ended, or latest")
-    parser.add_argument("--segments", type=command_line.count, default=20, metavar="N",
+    parser.add_argument("--segments", type=declaration.count, default=20, metavar="N",
                         help="how many stretches between two checkpoints (20)")  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="chooses the stretches (0)")
     parser.add_argument("--from-start", action="store_true",
                         help="also from the beginning to the first checkpoint")  # fmt: skip
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="writes the report there")
-    command_line.add_trust(parser)
+    declaration.add_trust(parser)
     return parser
 
 
@@ -208,7 +209,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.markdown:
         named_output.check(options.markdown)
     path = named_folder.run_folder_of(options.run).path
-    trusted = command_line.trusted(options)
+    trusted = declaration.trusted(options)
     done = recheck(
         path, options.segments, options.seed, trusted, from_start=options.from_start
     )

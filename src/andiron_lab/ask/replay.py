@@ -24,20 +24,21 @@ from andiron.protocols import Point
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import components, configured_learner, devices
 from andiron.shell.assembly.network import SizeLimit
-from andiron.shell.cli import answers, command_line, process
-from andiron.shell.cli.answer_schemas import (
-    COUNT, FLAG, TEXT, VALUE, by_name, closed, list_of, or_null,
-)  # fmt: skip
-from andiron.shell.cli.process import Command
+from andiron.shell.cli import answers, process
 from andiron.shell.config.schema import FROM_PYTHON
 from andiron.shell.config.trust import LIST_ALONE, Trust
 from andiron.shell.run import named_folder, run_record
+from andiron.wings.commands import declaration
+from andiron.wings.commands.answer_schemas import (
+    COUNT, FLAG, TEXT, VALUE, by_name, closed, list_of, or_null,
+)  # fmt: skip
+from andiron.wings.commands.declaration import Command
+from andiron.wings.trained import named_output
+from andiron.writers import TensorBoardWriter
 from andiron_lab.ask.engine import Recorded
 from andiron_lab.ask.instruments import Instrument, Update
 from andiron_lab.ask.layer_statistics import KINDS, LayerStatistics
 from andiron_lab.ask.past_sessions import PastSessions
-from andiron.wings.trained import named_output
-from andiron.writers import TensorBoardWriter
 
 EXIT_SAME, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
 
@@ -213,20 +214,20 @@ class _Prompt(Instrument):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = answers.Parser(description=__doc__)
+    parser = declaration.Parser(description=__doc__)
     parser.add_argument("folder", help="a run, with --update; or <run>/nonfinite/update-<number>")
-    parser.add_argument("--update", type=command_line.count, metavar="N", help="counted from 1")
+    parser.add_argument("--update", type=declaration.count, metavar="N", help="counted from 1")
     parser.add_argument("--show", default=KINDS[0], metavar="KINDS", help=", ".join(KINDS))
     parser.add_argument("--per-sample", action="store_true", help="norms of samples' gradients")
     parser.add_argument("--into", type=Path, help="writes histograms for TensorBoard there")
     parser.add_argument("--debug", action="store_true", help="opens a prompt at its gradients")
     parser.add_argument("--from-start", action="store_true", help="without a checkpoint before it")
-    command_line.add_trust(parser)
+    declaration.add_trust(parser)
     return parser
 
 
 def _run(options: argparse.Namespace) -> int:
-    trusted = command_line.trusted(options)
+    trusted = declaration.trusted(options)
     if options.update:
         run = Recorded(named_folder.run_folder_of(options.folder), trusted)
         with run.together():

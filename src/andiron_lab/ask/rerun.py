@@ -17,14 +17,15 @@ from andiron.run_folder import RunFolder
 from andiron.shell.assembly import components, configured_store
 from andiron.shell.assembly.components import Components
 from andiron.shell.assembly.network import SizeLimit
-from andiron.shell.cli import answers, command_line
-from andiron.shell.cli.answer_schemas import FLAG, TEXT, closed, list_of
-from andiron.shell.cli.process import Command
+from andiron.shell.cli import answers
 from andiron.shell.cli.signals import Signals, exit_code, installed
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import LIST_ALONE, Trust
 from andiron.shell.run import resume_policy, metadata, named_folder, provenance, run_record
 from andiron.shell.training import train_run
+from andiron.wings.commands import declaration
+from andiron.wings.commands.answer_schemas import FLAG, TEXT, closed, list_of
+from andiron.wings.commands.declaration import Command
 from andiron_lab.ask import bit_comparison
 from andiron_lab.forks import fork_point
 
@@ -120,14 +121,14 @@ def repeatable(folder: RunFolder, trusted: Trust) -> Train:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = answers.Parser(
+    parser = declaration.Parser(
         description="Repeat a run from its record and compare every bit.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument("folder", type=Path, help="the folder of a finished run, or latest")
     default = Path("outputs", "rerun", datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f"))
     parser.add_argument("--into", type=Path, default=default, help="folder of the repeated run")
-    command_line.add_trust(parser)
+    declaration.add_trust(parser)
     return parser
 
 
@@ -136,7 +137,7 @@ def _run(options: argparse.Namespace) -> int:
     folder = named_folder.newest("") if is_latest else options.folder.absolute()
     into = options.into.absolute()
     try:
-        is_exact = rerun(folder, into, command_line.trusted(options))
+        is_exact = rerun(folder, into, declaration.trusted(options))
     except KeyboardInterrupt as error:
         ended = errors.Interrupted(str(error), exit_code(error))
         ended.add(readable.printable(f"the unfinished repeated run is in {into}"))

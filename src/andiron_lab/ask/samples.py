@@ -6,34 +6,35 @@ from typing import Any
 
 from andiron import errors
 from andiron.plain.readable import joined, number, printable
-from andiron.shell.cli import answers, command_line
-from andiron.shell.cli.answer_schemas import (
+from andiron.shell.cli import answers
+from andiron.shell.run import named_folder
+from andiron.wings.commands import declaration
+from andiron.wings.commands.answer_schemas import (
     COUNT, NUMBER, TEXT, VALUE, by_name, closed, list_of, or_null,
 )  # fmt: skip
-from andiron.shell.cli.process import Command
-from andiron.shell.run import named_folder
+from andiron.wings.commands.declaration import Command
 from andiron.wings.runs.text_table import table
 
 EXIT_UNUSABLE = 2
 EMPTY: tuple[Any, ...] = ({}, [], None)
 QUESTIONS: dict[str, tuple[str, Any, str]] = {  # method, type and help of each option
-    "--update": ("of_update", command_line.count, "the samples of update N, the worst first"),
-    "--spikes": ("spikes", command_line.count, "the N largest jumps of loss and gradient norm"),
-    "--hardest": ("hardest", command_line.count, "the N samples with the highest mean loss"),
+    "--update": ("of_update", declaration.count, "the samples of update N, the worst first"),
+    "--spikes": ("spikes", declaration.count, "the N largest jumps of loss and gradient norm"),
+    "--hardest": ("hardest", declaration.count, "the N samples with the highest mean loss"),
     "--index": ("of_sample", int, "each update that saw sample N of the training data, from 0"),
     "--name": ("of_sample", str, "the same by the sample's name, such as its file"),
 }
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = answers.Parser(description=__doc__)
+    parser = declaration.Parser(description=__doc__)
     parser.add_argument("run", help="a run folder, or latest")
     asked = parser.add_mutually_exclusive_group(required=True)
     for flag, (_, kind, about) in QUESTIONS.items():
         asked.add_argument(flag, type=kind, metavar="N", help=about)
     about = "make updates again from the start of the run"
     parser.add_argument("--from-start", action="store_true", help=about)
-    command_line.add_trust(parser)
+    declaration.add_trust(parser)
     return parser
 
 
@@ -42,7 +43,7 @@ def _run(options: argparse.Namespace) -> int:
     folder = named_folder.run_folder_of(options.run)
     from andiron_lab.ask.sample_questions import SampleQuestions  # torch: after the run is found
 
-    trusted = command_line.trusted(options)
+    trusted = declaration.trusted(options)
     ask = SampleQuestions(folder, trusted, from_start=options.from_start)
     with ask.run.together():
         for flag, (method, *_) in QUESTIONS.items():

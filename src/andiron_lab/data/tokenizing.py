@@ -6,12 +6,13 @@ from pathlib import Path
 from andiron import errors
 from andiron.plain.readable import joined, printable
 from andiron.shell.cli import answers
-from andiron.shell.cli.answer_schemas import COUNT, TEXT, closed, or_null
-from andiron.shell.cli.process import Command
+from andiron.wings.commands import declaration
+from andiron.wings.commands.answer_schemas import COUNT, TEXT, closed, or_null
+from andiron.wings.commands.declaration import Command
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = answers.Parser(
+    parser = declaration.Parser(
         description="Write texts as shards of tokens, for data=token_shards."
     )
     holds = "texts, or .jsonl files with a document in each line"

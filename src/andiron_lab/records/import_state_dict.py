@@ -9,8 +9,9 @@ from andiron import errors, serialization
 from andiron.plain.readable import printable
 from andiron.serialization import module_file, record, weight_files
 from andiron.shell.cli import answers
-from andiron.shell.cli.answer_schemas import COUNT, TEXT, closed
-from andiron.shell.cli.process import Command
+from andiron.wings.commands import declaration
+from andiron.wings.commands.answer_schemas import COUNT, TEXT, closed
+from andiron.wings.commands.declaration import Command
 from andiron.wings.trained import named_output
 
 
@@ -37,7 +38,7 @@ def import_state_dict(
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = answers.Parser(
+    parser = declaration.Parser(
         description="Convert a torch state_dict to a safetensors file."
     )
     holds = "a file written by torch.save: a state_dict, or a dict that contains one"

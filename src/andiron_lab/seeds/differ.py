@@ -5,11 +5,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from andiron import errors
-from andiron.shell.cli import answers, command_line
-from andiron.shell.cli.answer_schemas import (
+from andiron.shell.cli import answers
+from andiron.wings.commands import declaration
+from andiron.wings.commands.answer_schemas import (
     COUNT, GROUPS, NUMBER, TEXT, VALUE, closed, list_of, or_null,
 )  # fmt: skip
-from andiron.shell.cli.process import Command
+from andiron.wings.commands.declaration import Command
 from andiron.wings.runs import command, run_values, seed_groups
 from andiron.wings.runs.run_reader import RunReader
 from andiron_lab.seeds import seed_differences
@@ -48,7 +49,7 @@ def differ(options: command.Options) -> None:
         from andiron_lab.seeds import sample_differences  # torch
 
         paths = [[run.path for run in side] for side in sides]
-        samples = sample_differences.from_first(paths, command_line.trusted(options))
+        samples = sample_differences.from_first(paths, declaration.trusted(options))
         answer["samples"] = samples
         tables.append(f"test samples\n{seed_differences.as_table(samples)}")
     if not answers.give(answer):
@@ -85,13 +86,13 @@ def _sides(named: Iterable[Sequence[RunReader]]) -> list[list[RunReader]]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = answers.Parser(description=differ.__doc__)
+    parser = declaration.Parser(description=differ.__doc__)
     for name in ("folders", "--where", "--metric", "--direction"):
         parser.add_argument(name, **command.ARGUMENTS[name])
     parser.add_argument("--size", **SIZE)
     samples = "also compare the predictions for the samples of test"
     parser.add_argument("--samples", action="store_true", help=samples)
-    command_line.add_trust(parser)
+    declaration.add_trust(parser)
     return parser
 
 

@@ -16,17 +16,18 @@ from andiron.plain import wings
 from andiron.plain.plain_values import strict_json
 from andiron.plain.readable import number, printable
 from andiron.run_folder import RunFolder
-from andiron.shell.cli import answers, command_line
-from andiron.shell.cli.answer_schemas import (
-    COUNT, FLAG, NUMBER, TEXT, VALUE, by_name, closed, list_of, or_null,
-)  # fmt: skip
-from andiron.shell.cli.process import Command, with_overrides
+from andiron.shell.cli import answers
 from andiron.shell.config import arguments as command_arguments, quoting
 from andiron.shell.run import code_origin, provenance, run_record, status
 from andiron.shell.training import train
-from andiron_lab.seeds import differences
+from andiron.wings.commands import declaration
+from andiron.wings.commands.answer_schemas import (
+    COUNT, FLAG, NUMBER, TEXT, VALUE, by_name, closed, list_of, or_null,
+)  # fmt: skip
+from andiron.wings.commands.declaration import Command, with_overrides
 from andiron.wings.runs.text_table import table
 from andiron.wings.sweep import ledger
+from andiron_lab.seeds import differences
 from andiron_lab.seeds import idea_ledger
 from andiron_lab.seeds.idea_ledger import Idea
 
@@ -186,14 +187,14 @@ def _train(given: list[str], folder: Path) -> errors.SweepError | None:
     return None
 
 
-def _parser() -> answers.Parser:
-    parser = answers.Parser(
+def _parser() -> declaration.Parser:
+    parser = declaration.Parser(
         description="Train an idea with the working tree as it is, and write it down. Other "
         "arguments are overrides, as for train.py.",
         allow_abbrev=False,
     )
     parser.add_argument("reason", nargs="?", default="", help="what is tried, and why")
-    parser.add_argument("--seeds", type=command_line.count, default=3, help="number of seeds")
+    parser.add_argument("--seeds", type=declaration.count, default=3, help="number of seeds")
     rises = "keep it only if this is shown: 'valid/accuracy rises', 'valid/loss falls'"
     parser.add_argument("--keep-if", default="", help=rises)
     against = "number of the idea to compare with; default: the best that was kept"

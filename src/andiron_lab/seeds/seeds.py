@@ -10,18 +10,19 @@ from andiron.interrupter import Interrupter
 from andiron.plain import wings
 from andiron.plain.readable import printable
 from andiron.run_folder import RunFolder
-from andiron.shell.cli import answers, command_line
-from andiron.shell.cli.answer_schemas import COUNT, TEXT, closed, list_of
-from andiron.shell.cli.process import Command
+from andiron.shell.cli import answers
 from andiron.shell.cli.signals import Signals, installed
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
 from andiron.shell.run import named_folder, run_record, status
 from andiron.shell.training import train_run
+from andiron.wings.commands import declaration
+from andiron.wings.commands.answer_schemas import COUNT, TEXT, closed, list_of
+from andiron.wings.commands.declaration import Command
 from andiron.wings.runs import run_reader, seed_groups
-from andiron_lab.ask import bit_comparison
 from andiron.wings.runs.run_values import comparable
 from andiron.wings.runs.seed_groups import ENDED
+from andiron_lab.ask import bit_comparison
 from andiron_lab.ask import rerun
 
 
@@ -75,17 +76,17 @@ def _is_resumable(into: Path, config: Train, *, is_own: bool) -> bool:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = answers.Parser(description=__doc__)
+    parser = declaration.Parser(description=__doc__)
     parser.add_argument("run", help="the folder of a finished run, or latest")
     about = "how many seeds to train"
-    parser.add_argument("--add", type=command_line.count, required=True, metavar="N", help=about)
-    command_line.add_trust(parser)
+    parser.add_argument("--add", type=declaration.count, required=True, metavar="N", help=about)
+    declaration.add_trust(parser)
     return parser
 
 
 def _run(options: argparse.Namespace) -> None:
     path = named_folder.run_folder_of(options.run).path
-    folders = add(path, options.add, command_line.trusted(options))
+    folders = add(path, options.add, declaration.trusted(options))
     runs = [{"seed": seed, "run": str(into)} for seed, into in folders.items()]
     if not answers.give({"runs": runs}):
         print(printable("\n".join(f"seed {seed}: {into}" for seed, into in folders.items())))

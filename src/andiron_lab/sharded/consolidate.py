@@ -22,8 +22,9 @@ from andiron.disk import files
 from andiron.plain.readable import printable
 from andiron.serialization import safetensors_codec
 from andiron.shell.cli import answers
-from andiron.shell.cli.answer_schemas import TEXT, closed, list_of
-from andiron.shell.cli.process import Command
+from andiron.wings.commands import declaration
+from andiron.wings.commands.answer_schemas import TEXT, closed, list_of
+from andiron.wings.commands.declaration import Command
 from andiron.wings.trained import named_output
 
 OFFSETS = "DCP_SHARDING_INFO"  # in the metadata of torch's files: the place of each part
@@ -119,7 +120,7 @@ def _assembled(name: str, parts: list[Part], folder: Path) -> Tensor:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = answers.Parser(description="Join the files that processes wrote into whole ones.")
+    parser = declaration.Parser(description="Join the files that processes wrote into whole ones.")
     holds = "a checkpoint of checkpoint.files=rank, or files of torch's HuggingFaceStorageWriter"
     parser.add_argument("source", type=Path, metavar="FOLDER", help=holds)
     parser.add_argument("target", type=Path, metavar="TARGET", help="the new folder to write")

@@ -15,10 +15,11 @@ from andiron.disk import files
 from andiron.plain import readable
 from andiron.plain.plain_values import strict_json
 from andiron.shell.cli import answers
-from andiron.shell.cli.answer_schemas import TEXT, by_name, closed, list_of
-from andiron.shell.cli.process import Command
 from andiron.shell.config import project, schema, trust, violations
 from andiron.shell.config.signatures import signature
+from andiron.wings.commands import declaration
+from andiron.wings.commands.answer_schemas import TEXT, by_name, closed, list_of
+from andiron.wings.commands.declaration import Command
 
 FILE = "schema.json"
 INTERPOLATION = {"type": "string", "pattern": r"\$\{"}
@@ -47,7 +48,7 @@ def schema_of(conf: Path) -> dict[str, Any]:
 
 def _parser() -> argparse.ArgumentParser:
     about = f"Write {FILE} for editors into the folder of your configuration."
-    parser = answers.Parser(description=about)
+    parser = declaration.Parser(description=about)
     parser.add_argument("--config-dir", type=Path, help="the folder (default: the project's conf)")
     commands = sorted(path.stem for path in _answers().glob("*.json"))
     about = "print the schema of the lines that this command prints with --json instead"

@@ -9,9 +9,10 @@ from andiron import errors
 from andiron.plain import readable
 from andiron.plain.plain_values import strict_json
 from andiron.shell.cli import answers, command_line
-from andiron.shell.cli.answer_schemas import NUMBER, TEXT, closed
-from andiron.shell.cli.process import Command, with_overrides
 from andiron.shell.config.schema import Train
+from andiron.wings.commands import declaration
+from andiron.wings.commands.answer_schemas import NUMBER, TEXT, closed
+from andiron.wings.commands.declaration import Command, with_overrides
 from andiron.wings.trained import named_output
 
 FEWEST_POINTS = 10
@@ -61,7 +62,7 @@ def find_lr(config: Train, run_dir: Path, span: Range) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = answers.Parser(
+    parser = declaration.Parser(
         description="Learning rate range test. Other arguments are overrides, as for train.py.",
         allow_abbrev=False,
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
@@ -83,7 +84,7 @@ def _run(options: argparse.Namespace) -> None:
     command_line.main(
         lambda config, run_dir, record: find_lr(config, run_dir, span),
         None,
-        command_line.in_folder(options.overrides, "find_lr"),
+        declaration.in_folder(options.overrides, "find_lr"),
     )
 
 

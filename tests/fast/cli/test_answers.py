@@ -10,11 +10,12 @@ from andiron import errors
 from andiron.errors import Problem
 from andiron.shell.cli import answers, process
 from andiron.shell.training import train
+from andiron.wings.commands import error_answer
 
 
 def problems_of(error, *given):
     """The problems in the answer of a command with these arguments that ends with the error."""
-    return answers.error_object(error, str(error), 2, given)["error"]["problems"]
+    return error_answer.error_object(error, str(error), 2, given)["error"]["problems"]
 
 
 def test_a_value_that_is_not_finite_is_null_and_silenced_answers_are_not_printed():

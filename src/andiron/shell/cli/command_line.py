@@ -1,7 +1,5 @@
-"""Shared by all commands with a configuration: composition, trust, and the log on the terminal."""
+"""Shared by all commands with a configuration: its composition, and the log on the terminal."""
 
-import argparse
-import dataclasses
 import logging
 import sys
 from collections.abc import Callable
@@ -10,16 +8,8 @@ from pathlib import Path
 from andiron import __version__, errors
 from andiron.interrupter import Interrupter
 from andiron.plain import readable
-from andiron.ranges import MOST
 from andiron.shell.cli.signals import Signals, installed
-from andiron.shell.config import (
-    arguments as command_arguments,
-    composition,
-    flags,
-    project,
-    trust,
-)
-from andiron.shell.config.trust import Trust
+from andiron.shell.config import arguments as command_arguments, composition, flags, project
 
 log = logging.getLogger("andiron")
 Run = Callable[[composition.Task, Path, list[str]], None]  # composes and calls the task
@@ -64,48 +54,6 @@ def refuse_resume(arguments: list[str]) -> None:
             f"{name}: this command trains nothing, so it has nothing to resume; leave it out"
             for name in names
         )
-
-
-def add_trust(parser: argparse.ArgumentParser) -> None:
-    """Adds `--trust` to a command that builds what a run folder names."""
-    parser.add_argument(
-        "--trust",
-        metavar="PACKAGE",
-        nargs="+",
-        type=_package,
-        default=[],
-        help="packages whose classes the run folder may name",
-    )
-
-
-def _package(text: str) -> str:
-    """A package or an absolute path; raises ArgumentTypeError for what another argument means."""
-    is_package = all(map(str.isidentifier, text.split("."))) and not Path(text).is_file()
-    if is_package or Path(text).is_absolute():
-        return text
-    raise argparse.ArgumentTypeError(f"{text!r} is no package; give it before --trust")
-
-
-def count(text: str) -> int:
-    """An argument as an integer from 1 to `MOST`; raises ValueError for argparse."""
-    value = int(text)
-    if not 1 <= value <= MOST:
-        raise ValueError(text)
-    return value
-
-
-def trusted(options: argparse.Namespace) -> Trust:
-    """The trust of the user: packages of `--trust` and the project, classes that `conf/` names."""
-    own = project.current()
-    conf_dirs, packages = [*project.shipped_conf_dirs(), *own.conf], [*options.trust, *own.trust]
-    return dataclasses.replace(trust.of_user(conf_dirs, packages), spelling="--trust {}")
-
-
-def in_folder(arguments: list[str], kind: str) -> list[str]:
-    """The arguments, with a run folder below outputs/`kind` unless they name one."""
-    if any(argument.startswith("hydra.run.dir=") for argument in arguments):
-        return arguments
-    return [*arguments, "hydra.run.dir=outputs/" + kind + "/${now:%Y-%m-%d}/${now:%H-%M-%S-%f}"]
 
 
 def show_log() -> None:

@@ -1,22 +1,19 @@
 """Checks of the process that a command runs in, made before anything else."""
 
-import argparse
 import errno
 import functools
 import io
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, redirect_stdout
-from dataclasses import dataclass
-from typing import Any, ParamSpec
+from typing import ParamSpec
 
 from andiron import errors
 from andiron.interrupter import Interrupter
-from andiron.plain import readable
+from andiron.plain import readable, wings
 from andiron.shell.cli import answers, streams
-from andiron.shell.cli.answer_schemas import Schema
 from andiron.shell.cli.signals import Signals, exit_code, installed, outcome
 from andiron.shell.config import flags, project
 
@@ -75,40 +72,6 @@ def command(
     return wrapper
 
 
-@dataclass(frozen=True)
-class Command:
-    """A command: called, it parses the command line, runs, and returns the exit code.
-
-    Each line that it prints with `--json` fits one of `answers`; `page` of docs/ describes it;
-    for the last four fields see `command`.
-    """
-
-    parser: Callable[[], argparse.ArgumentParser]
-    answers: Sequence[Schema]
-    run: Callable[[argparse.Namespace], int | None]  # returns an exit code, or None for 0
-    page: str = ""
-    parse: Callable[[Any], argparse.Namespace] = argparse.ArgumentParser.parse_args
-    trains: bool = False
-    joins_others: bool = False
-    interrupted: str = "interrupted"
-    failed: int | None = None
-
-    def __call__(self) -> int:
-        def main() -> int:
-            return self.run(self.parse(self.parser())) or 0
-
-        return command(
-            main, trains=self.trains, joins_others=self.joins_others,
-            interrupted=self.interrupted, failed=self.failed,
-        )()  # fmt: skip
-
-
-def with_overrides(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """The options of a command; its other arguments are in `overrides`."""
-    options, overrides = parser.parse_known_args()
-    return argparse.Namespace(**vars(options), overrides=overrides)
-
-
 def _ended(error: BaseException, given: list[str], interrupted: str, failed: int | None) -> int:
     """The exit code of a command that ends with `error`, which is printed.
 
@@ -127,7 +90,8 @@ def _ended(error: BaseException, given: list[str], interrupted: str, failed: int
     else:
         raise error
     print(line, file=sys.stderr)
-    answers.give(answers.error_object(error, text, code, given))
+    if answers.are_asked() and (error_answer := wings.optional("commands.error_answer")):
+        answers.give(error_answer.error_object(error, text, code, given))
     return code
 
 

@@ -7,14 +7,15 @@ from andiron import errors
 from andiron.plain import readable
 from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers
-from andiron.shell.cli.answer_schemas import TEXT, closed, list_of
-from andiron.shell.cli.process import Command
 from andiron.shell.run import run_record
+from andiron.wings.commands import declaration
+from andiron.wings.commands.answer_schemas import TEXT, closed, list_of
+from andiron.wings.commands.declaration import Command
 
 
 def _parser() -> argparse.ArgumentParser:
     about = "Record new checksums for a run's files, after an intended change."
-    parser = answers.Parser(description=about)
+    parser = declaration.Parser(description=about)
     parser.add_argument("folder", type=Path, help="the run folder")
     return parser
 

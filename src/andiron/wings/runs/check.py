@@ -4,15 +4,16 @@ import argparse
 
 from andiron import errors
 from andiron.shell.cli import answers, command_line
-from andiron.shell.cli.answer_schemas import COUNT, by_name, closed
-from andiron.shell.cli.process import Command, with_overrides
 from andiron.shell.config import (
     arguments as command_arguments, composition, project
 )  # fmt: skip
+from andiron.wings.commands import declaration
+from andiron.wings.commands.answer_schemas import COUNT, by_name, closed
+from andiron.wings.commands.declaration import Command, with_overrides
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = answers.Parser(
+    parser = declaration.Parser(
         description="Check a run before it is trained: options, data and model, with one update in "
         "memory. Other arguments are overrides, as for train.py. Nothing is written.",
         allow_abbrev=False,

@@ -13,11 +13,12 @@ from andiron.plain.plain_values import is_finite
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder, is_sweep
 from andiron.shell.cli import answers
-from andiron.shell.cli.answer_schemas import (
+from andiron.shell.run import lab_options, named_folder
+from andiron.wings.commands import declaration
+from andiron.wings.commands.answer_schemas import (
     ANY, COUNT, FLAG, GROUPS, STATUS, SWEEP, TEXT, Schema, by_name, closed, list_of, or_null,
 )  # fmt: skip
-from andiron.shell.cli.process import Command
-from andiron.shell.run import lab_options, named_folder
+from andiron.wings.commands.declaration import Command
 from andiron.wings.runs import (
     epoch_curves, run_details, run_list, run_reader, run_values, seed_groups, text_table,
 )  # fmt: skip
@@ -197,7 +198,7 @@ def require_runs(options: Options, given: Sequence[Path] = ()) -> list[RunReader
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = answers.Parser(description=__doc__)
+    parser = declaration.Parser(description=__doc__)
 
     def no_command(options: Options) -> int:
         parser.print_help()

@@ -10,8 +10,9 @@ import andiron
 from andiron import errors
 from andiron.plain import readable
 from andiron.shell.cli import answers
-from andiron.shell.cli.answer_schemas import TEXT, closed
-from andiron.shell.cli.process import Command
+from andiron.wings.commands import declaration
+from andiron.wings.commands.answer_schemas import TEXT, closed
+from andiron.wings.commands.declaration import Command
 
 NAME = "__name__"  # in the path of a file; in its text it is {{name}}
 
@@ -39,7 +40,7 @@ def create(folder: Path) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     about = "Write a project of your own, with a network, a data set, a loss and a metric."
-    parser = answers.Parser(description=about)
+    parser = declaration.Parser(description=about)
     parser.add_argument("folder", type=Path, help="a new folder, named as its Python module")
     return parser
 

@@ -3,19 +3,20 @@
 import argparse
 from pathlib import Path
 
-from andiron.shell.cli import answers, command_line, process
-from andiron.shell.cli.answer_schemas import COUNT, NUMBER, TEXT, by_name, closed, or_null
+from andiron.shell.cli import command_line
 from andiron.shell.config.schema import Train
+from andiron.wings.commands import declaration
+from andiron.wings.commands.answer_schemas import COUNT, NUMBER, TEXT, by_name, closed, or_null
 from andiron.wings.trained import named_output
 
 
 def _parser() -> argparse.ArgumentParser:
     about = "Describe a run without training it: steps, groups, learning rates, memory."
-    return answers.Parser(description=about, add_help=False, allow_abbrev=False)  # Hydra's help
+    return declaration.Parser(description=about, add_help=False, allow_abbrev=False)  # Hydra's help
 
 
 def _run(options: argparse.Namespace) -> None:
-    command_line.main(_plan, None, command_line.in_folder(options.overrides, "plan"))
+    command_line.main(_plan, None, declaration.in_folder(options.overrides, "plan"))
 
 
 def _plan(config: Train, run_dir: Path, hydra_record: dict[str, str]) -> None:
@@ -30,4 +31,4 @@ ANSWERS = [closed({
     "learning_rates": by_name(by_name(NUMBER)), "memory_bytes": by_name(COUNT),
     "slices": or_null(COUNT),
 })]  # fmt: skip
-main = process.Command(_parser, ANSWERS, _run, parse=process.with_overrides)
+main = declaration.Command(_parser, ANSWERS, _run, parse=declaration.with_overrides)

@@ -12,9 +12,10 @@ from andiron.plain import readable
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers
-from andiron.shell.cli.answer_schemas import POINT, RUN
-from andiron.shell.cli.process import Command
 from andiron.shell.run import finished_run, log_file, named_folder, status
+from andiron.wings.commands import declaration
+from andiron.wings.commands.answer_schemas import POINT, RUN
+from andiron.wings.commands.declaration import Command
 from andiron.wings.runs import run_reader
 from andiron.wings.runs.logged_lines import Line
 from andiron.wings.runs.run_reader import RunReader
@@ -117,7 +118,7 @@ def _count(config: dict[str, object], name: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = answers.Parser(
+    parser = declaration.Parser(
         description="Show the dashboard of a run that another process trains; q quits.",
         epilog="With --once, or without a terminal, the dashboard is printed once.",
     )

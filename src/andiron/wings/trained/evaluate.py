@@ -10,9 +10,10 @@ from typing import Any
 from andiron import errors
 from andiron.disk import png
 from andiron.plain.readable import number, printable
-from andiron.shell.cli import answers, command_line
-from andiron.shell.cli.answer_schemas import COUNT, TEXT, VALUE, by_name, closed, list_of
-from andiron.shell.cli.process import Command
+from andiron.shell.cli import answers
+from andiron.wings.commands import declaration
+from andiron.wings.commands.answer_schemas import COUNT, TEXT, VALUE, by_name, closed, list_of
+from andiron.wings.commands.declaration import Command
 from andiron.wings.runs.text_table import measured, table
 from andiron.wings.trained import named_output, run_arguments
 
@@ -160,7 +161,7 @@ def _parser() -> argparse.ArgumentParser:
         "data data=mnist or data.path=..., as for training",
     )
     worst = "number of worst errors to show (default: 10)"
-    parser.add_argument("--worst", type=command_line.count, default=10, metavar="N", help=worst)
+    parser.add_argument("--worst", type=declaration.count, default=10, metavar="N", help=worst)
     pictures = "write the worst errors and the pictures of metrics to this folder, as PNG files"
     parser.add_argument("--pictures", type=Path, metavar="FOLDER", help=pictures)
     run_arguments.add_device(parser)

@@ -4,9 +4,10 @@ import argparse
 
 from andiron import errors
 from andiron.plain import readable
-from andiron.shell.cli import answers, command_line
-from andiron.shell.cli.answer_schemas import COUNT, NUMBER, TEXT, closed, or_null
-from andiron.shell.cli.process import Command
+from andiron.shell.cli import answers
+from andiron.wings.commands import declaration
+from andiron.wings.commands.answer_schemas import COUNT, NUMBER, TEXT, closed, or_null
+from andiron.wings.commands.declaration import Command
 from andiron.wings.trained import run_arguments
 
 
@@ -40,11 +41,11 @@ def _parser() -> argparse.ArgumentParser:
     prompt = "the text to continue, by default a line break if the text had any"
     parser.add_argument("--prompt", metavar="TEXT", help=prompt)
     length = "number of tokens to sample (default: 200)"
-    parser.add_argument("--length", type=command_line.count, default=200, metavar="N", help=length)
+    parser.add_argument("--length", type=declaration.count, default=200, metavar="N", help=length)
     temperature = "of the softmax; 0 takes the most likely token (default: 1)"
     parser.add_argument("--temperature", type=float, default=1.0, metavar="T", help=temperature)
     top_k = "sample only from the K most likely tokens"
-    parser.add_argument("--top-k", type=command_line.count, metavar="K", help=top_k)
+    parser.add_argument("--top-k", type=declaration.count, metavar="K", help=top_k)
     seed = "seed of the sampling (default: 0)"
     parser.add_argument("--seed", type=int, default=0, metavar="N", help=seed)
     run_arguments.add_device(parser)

@@ -12,9 +12,10 @@ from typing import Any
 from andiron import errors
 from andiron.plain import readable, wings
 from andiron.plain.plain_values import strict_json
-from andiron.shell.cli import answers, command_line
-from andiron.shell.cli.answer_schemas import ANY, TEXT, VALUE, by_name, closed, list_of
-from andiron.shell.cli.process import Command
+from andiron.shell.cli import answers
+from andiron.wings.commands import declaration
+from andiron.wings.commands.answer_schemas import ANY, TEXT, VALUE, by_name, closed, list_of
+from andiron.wings.commands.declaration import Command
 from andiron.wings.trained import named_output, run_arguments
 from andiron.wings.trained.named_output import STDIN
 
@@ -156,9 +157,9 @@ def _parser() -> argparse.ArgumentParser:
     keep = "column of a table to print beside its predictions, such as an id; may be repeated"
     parser.add_argument("--keep", action="append", default=[], metavar="COLUMN", help=keep)
     top = "print the N most likely classes of each input (default: 1)"
-    parser.add_argument("--top", type=command_line.count, default=1, metavar="N", help=top)
+    parser.add_argument("--top", type=declaration.count, default=1, metavar="N", help=top)
     size = "inputs per batch (default: the validation batch size, for identical bits)"
-    parser.add_argument("--batch-size", type=command_line.count, metavar="N", help=size)
+    parser.add_argument("--batch-size", type=declaration.count, metavar="N", help=size)
     masks = "write the mask of each picture to this folder, as a PNG file of its name"
     parser.add_argument("--masks", type=Path, metavar="FOLDER", help=masks)
     run_arguments.add_device(parser)

@@ -3,17 +3,17 @@
 import argparse
 from typing import Any
 
-from andiron.shell.cli import answers, command_line
 from andiron.shell.run import named_folder
+from andiron.wings.commands import declaration
 
 
 def parser(description: str) -> argparse.ArgumentParser:
     """A parser whose first argument is the run, with `--weights` and `--trust`."""
-    run_parser = answers.Parser(description=description)
+    run_parser = declaration.Parser(description=description)
     run_parser.add_argument("run", help="a run folder, or latest")
     weights = "last, best, or the name of an average such as ema (default: last)"
     run_parser.add_argument("--weights", default="last", metavar="NAME", help=weights)
-    command_line.add_trust(run_parser)
+    declaration.add_trust(run_parser)
     return run_parser
 
 
@@ -31,5 +31,5 @@ def loaded(options: argparse.Namespace) -> Any:
     folder = named_folder.run_folder_of(options.run)
     from andiron.wings.trained import loading  # torch is imported only once the folder is found
 
-    trust = command_line.trusted(options)
+    trust = declaration.trusted(options)
     return loading.load(folder.path, weights=options.weights, trust=trust, device=options.device)

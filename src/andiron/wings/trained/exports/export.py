@@ -10,8 +10,8 @@ from pathlib import Path
 from andiron import errors
 from andiron.plain import readable, wings
 from andiron.shell.cli import answers
-from andiron.shell.cli.answer_schemas import TEXT, closed
-from andiron.shell.cli.process import Command
+from andiron.wings.commands.answer_schemas import TEXT, closed
+from andiron.wings.commands.declaration import Command
 from andiron.wings.trained import named_output, run_arguments
 
 FORMATS = {

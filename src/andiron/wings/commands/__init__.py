@@ -1,0 +1,1 @@
+"""Shared by the commands beside training: declaration, arguments, and answers to programs."""
