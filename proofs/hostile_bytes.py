@@ -1,5 +1,6 @@
 """Files of wrong sizes, kinds and contents: checkpoints, weights, archives, expressions."""
 
+import functools
 import gzip
 import itertools
 import os
@@ -13,13 +14,13 @@ import safetensors.torch
 import torch
 
 from proofs.hostile_case import (
-    AGAIN, CHANGED, CONFIGURED, IMPORT, START, Case, Change, config, file, filled, sign,
+    BUILDING, CHANGED, CONFIGURED, IMPORT, NO_FILE, START, Case, Change, config, file, filled,
+    replaced, written,
 )  # fmt: skip
 
 
 def cases() -> Iterator[Case]:
     """All hostile files, each in a folder."""
-    yield from _signed_states()
     yield from _signed_tensors()
     yield from _weights()
     yield from _archives()
@@ -37,51 +38,19 @@ class Runs:
         return self.call
 
 
-def _signed_states() -> Iterator[Case]:
-    """Large states of every checkpoint, which the manifests agree with.
+def _signed_tensors() -> Iterator[Case]:
+    """Tensors of every checkpoint's optimizer, which the manifests agree with.
 
     Single values and tensors: tests/proofs/test_hostile_states.py.
     """
-    for name, text in {
-        "deep nesting": "[" * 100_000,
-        "many lists": "[" + "[]," * 4_000_000 + "0]",
-        "a huge number": "9" * 100_000,
-        "a list": "[]",
-    }.items():
-        yield Case(
-            f"signed state of {name}",
-            _signed(lambda checkpoint, text=text: (checkpoint / "state.json").write_text(text)),
-            (CHANGED,),
-        )
-
-
-def _signed_tensors() -> Iterator[Case]:
-    """Tensors of every checkpoint's optimizer, which the manifests agree with."""
     for name, tensors in {
         "none": {},
         "others": {"x": torch.ones(3)},
         "too many": {str(number): torch.ones(0) for number in range(100_001)},
     }.items():
-        yield Case(
-            f"signed tensors, {name} of the optimizer",
-            _signed(
-                lambda checkpoint, tensors=tensors: safetensors.torch.save_file(
-                    tensors, checkpoint / "optimizer.safetensors"
-                )
-            ),
-            (CHANGED,),
-        )
-
-
-def _signed(change: Change) -> Change:
-    """The change of every checkpoint's folder, with manifests that agree with it."""
-
-    def apply(folder: Path) -> None:
-        for checkpoint in folder.glob("checkpoints/step-*"):
-            change(checkpoint)
-        sign(folder)
-
-    return apply
+        content = functools.partial(safetensors.torch.save, tensors)
+        change = written("checkpoints/step-*/optimizer.safetensors", content)
+        yield Case(f"signed tensors, {name} of the optimizer", change, (CHANGED,))
 
 
 def _archives() -> Iterator[Case]:
@@ -121,26 +90,15 @@ def _compressed(folder: Path) -> None:
 
 def _expressions() -> Iterator[Case]:
     """Regular expressions that take exponential time."""
-    building = CHANGED, AGAIN  # a finished run that is resumed alone builds nothing
     for slow in (r"(([\w.]+)+)+!", r"([\w.]|[\w.]|[\w.])*!"):
-        group = {"match": {"name": slow}, "lr_scale": 0.5}
-        change = config(lambda group=group: {"param_groups": {"a": group}})
-        yield Case(f"match {slow}", change, building)
-        yield Case(
-            f"exclude {slow}",
-            config(
-                lambda slow=slow: {"param_groups": {"a": {"match": {"rank": 2}, "exclude": slow}}}
-            ),
-            building,
-        )
-        yield Case(
-            f"activation_checkpointing {slow}",
-            config(lambda slow=slow: {"activation_checkpointing": slow}),
-            building,
-        )
         layers = {"_target_": "andiron_lab.optim.layerwise", "pattern": f"({slow})"}
-        change = config(lambda n=layers: {"param_groups": {"a": n}})
-        yield Case(f"layers {slow}", change, building)
+        for name, options in {
+            "match": {"param_groups": {"a": {"match": {"name": slow}, "lr_scale": 0.5}}},
+            "exclude": {"param_groups": {"a": {"match": {"rank": 2}, "exclude": slow}}},
+            "activation_checkpointing": {"activation_checkpointing": slow},
+            "layers": {"param_groups": {"a": layers}},
+        }.items():
+            yield Case(f"{name} {slow}", config(options), BUILDING)
 
 
 def _configurations() -> Iterator[Case]:
@@ -185,14 +143,7 @@ def _weights() -> Iterator[Case]:
         "text.safetensors": b"x" * 100,
     }.items():
         yield Case(f"weights {name}", file(name, content), (START, IMPORT))
-    for name in ("pipe.pt", "pipe.safetensors", "pipe.json", "pipe.mpk"):
-        yield Case(
-            f"weights in a pipe, {name}",
-            lambda folder, name=name: os.mkfifo(folder / name),
-            (START, IMPORT),
-        )
-    yield Case(
-        "weights in a device",
-        lambda folder: (folder / "w.safetensors").symlink_to("/dev/zero"),
-        (START,),
-    )
+    for name in ("odd.pt", "odd.safetensors", "odd.json", "odd.mpk"):
+        for kind in ("a pipe", "a device"):
+            change = replaced(name, NO_FILE[kind])
+            yield Case(f"weights {name} are {kind}", change, (START, IMPORT))

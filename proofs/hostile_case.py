@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -29,6 +30,10 @@ JOURNAL_AGAIN, RACE_AGAIN = "the same search in a journal again", "the same race
 SWEEPS_AGAIN = GRID_AGAIN, SEARCH_AGAIN, JOURNAL_AGAIN, RACE_AGAIN
 
 
+USING = LOAD, EVALUATE, PREDICT, EXPORT, PROGRAM  # a trained run
+BUILDING = CHANGED, AGAIN  # a finished run that is resumed alone builds nothing
+
+
 class Case(NamedTuple):
     """A hostile change of a finished run's folder, and the commands that must refuse it.
 
@@ -46,24 +51,31 @@ class Case(NamedTuple):
     beside: tuple[str, ...] = ()
 
 
-def config(options: Callable[[], dict[str, Any]]) -> Change:
+def edited(pattern: str, change: Callable[[Any], object], *, is_signed: bool = True) -> Change:
+    """A change of what the JSON files of this pattern hold, which the manifests agree with."""
+
     def apply(folder: Path) -> None:
-        path = folder / "config.json"
-        text = json.dumps(json.loads(path.read_text()) | options())
-        path.write_text(filled(text, folder))
-        sign(folder)
+        for path in folder.glob(pattern):
+            plain = json.loads(path.read_text())
+            change(plain)
+            path.write_text(filled(json.dumps(plain), folder))
+        if is_signed:
+            sign(folder)
 
     return apply
 
 
-def recorded(overrides: list[str]) -> Change:
-    return written(".hydra/overrides.yaml", json.dumps(overrides))
+def config(options: dict[str, Any]) -> Change:
+    return edited("config.json", lambda plain: plain.update(options))
 
 
-def written(file: str, content: str) -> Change:
+def written(pattern: str, content: str | Callable[[], bytes]) -> Change:
+    """Files of this pattern with another content, which the manifests agree with."""
+
     def apply(folder: Path) -> None:
-        encoded = filled(content, folder).encode(errors="surrogateescape")
-        (folder / file).write_bytes(encoded)
+        new = filled(content, folder).encode() if isinstance(content, str) else content()
+        for path in [*folder.glob(pattern)] or [folder / pattern]:
+            path.write_bytes(new)
         sign(folder)
 
     return apply
@@ -76,18 +88,15 @@ def file(name: str, content: bytes) -> Change:
     return apply
 
 
-def replaced(file: str, change: Callable[[Path], object]) -> Change:
+def replaced(pattern: str, make: Callable[[Path], object]) -> Change:
+    """Something else in place of the files, or the folders, of this pattern."""
+
     def apply(folder: Path) -> None:
-        (folder / file).unlink(missing_ok=True)
-        change(folder / file)
-
-    return apply
-
-
-def each_checkpoint(file: str, change: Callable[[Path], object]) -> Change:
-    def apply(folder: Path) -> None:
-        for path in folder.glob("checkpoints/step-*"):
-            replaced(file, change)(path)
+        for path in [*folder.glob(pattern)] or [folder / pattern]:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            path.unlink(missing_ok=True)
+            make(path)
 
     return apply
 
@@ -103,10 +112,27 @@ def sparse(path: Path, size: int) -> None:
         file.truncate(size)
 
 
+def outside(path: Path) -> Path:
+    """The user's folder beside the hostile one that has this path."""
+    return next(parent / "outside" for parent in path.parents if (parent / "outside").is_dir())
+
+
+NO_FILE: dict[str, Callable[[Path], object]] = {  # what may lie where a file is expected
+    "a pipe": os.mkfifo,
+    "a socket": socket_at,
+    "a folder": Path.mkdir,
+    "a device": lambda path: path.symlink_to("/dev/zero"),
+    "a sparse file": lambda path: sparse(path, 2**40),
+    "a link to nothing": lambda path: path.symlink_to(outside(path) / "new"),
+    "a link to itself": lambda path: path.symlink_to(path.name),
+    "a link to a user's file": lambda path: path.symlink_to(outside(path) / "precious"),
+}
+
+
 def filled(text: str, folder: Path) -> str:
     """The text with the places that only this copy knows."""
-    outside = folder.parent / "outside"
-    names = {"canary": outside / "canary", "outside": outside, "folder": folder}
+    beside = folder.parent / "outside"
+    names = {"canary": beside / "canary", "outside": beside, "folder": folder}
     for name, path in names.items():
         text = text.replace(f"{{{name}}}", str(path))
     return text

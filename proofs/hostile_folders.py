@@ -34,7 +34,7 @@ from andiron.shell.training import experiment  # noqa: F401
 from andiron.wings.trained import evaluating, other_data  # noqa: F401
 from andiron.wings.trained.exports import checked_export, programs  # noqa: F401
 from proofs import (
-    hostile_asides, hostile_bytes, hostile_configs, hostile_facts, hostile_records, hostile_studies,
+    hostile_asides, hostile_bytes, hostile_configs, hostile_records, hostile_studies,
     hostile_sweeps,
 )  # fmt: skip
 from proofs.attempt import (
@@ -57,7 +57,7 @@ def f(*a, **k): pass
 FILES_ALONE = {START, PLAN, IMPORT, CONFIGURED}  # of these it may be given in a folder of no run
 IF_NAMED = {CONFIGURED, SWEEP, OVERWRITE, REQUEUED, *SWEEPS_AGAIN}  # tried where a case has them
 KINDS = (
-    hostile_configs, hostile_records, hostile_bytes, hostile_facts, hostile_sweeps, hostile_studies,
+    hostile_configs, hostile_records, hostile_bytes, hostile_sweeps, hostile_studies,
     hostile_asides,
 )  # fmt: skip
 

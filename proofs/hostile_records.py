@@ -1,4 +1,4 @@
-"""Other files of a run: weights that are something else, logs without end, patches, other folders.
+"""Files of a run that are something else: other contents, no files, endless logs, patches, links.
 
 Few of them have to be refused: what a command does not read is none of its business.
 """
@@ -12,7 +12,6 @@ import pickle
 import shutil
 import zipfile
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +19,23 @@ import torch
 
 from proofs.hostile_bytes import Runs
 from proofs.hostile_case import (
-    AGAIN, CHANGED, RESUME, Case, Change, config, filled, replaced, sign, socket_at, sparse,
+    AGAIN, CHANGED, EVALUATE, NO_FILE, REMOVE, RESUME, SHOW, USING, Case, Change, edited, filled,
+    outside, replaced, sign, written,
 )  # fmt: skip
-from proofs.hostile_facts import USING
-
-ESCAPES = "\x1b]0;owned\x07\x1b[2J"
+from proofs.hostile_configs import ESCAPES, nested
 
 
 def cases() -> Iterator[Case]:
     """All of them."""
     yield from _disguises()
-    yield from _options()
+    yield from _no_files()
     yield from _logs()
     yield from _plain_values()
     yield from _patches()
+    yield from _manifests()
     yield from _folders()
+    yield from _links()
+    yield Case("weights are a link out of the folder", _linked_weights, USING)
 
 
 def _torch_saved(value: object) -> bytes:
@@ -53,13 +54,6 @@ def _zipped() -> bytes:
 def _header(tensors: dict[str, Any]) -> bytes:
     text = json.dumps(tensors).encode()
     return len(text).to_bytes(8, "little") + text
-
-
-def _nested(levels: int) -> Any:
-    inner: Any = 1
-    for _ in range(levels):
-        inner = {"hidden": inner}
-    return inner
 
 
 LARGE = {"dtype": "F32", "shape": [2**20, 2**20], "data_offsets": [0, 2**42]}
@@ -88,9 +82,28 @@ DISGUISED = {  # files of a run, and the commands that need each
 }  # fmt: skip
 
 
-@cache
-def _content(disguise: str) -> bytes:
-    return DISGUISES[disguise]()
+FILES = {  # files in whose place lies something else, and the commands that need each
+    "config.json": (RESUME, CHANGED, AGAIN, SHOW, *USING), "data.json": USING,
+    "provenance.json": (CHANGED, AGAIN, SHOW, EVALUATE), "model.safetensors": USING,
+    "summary.json": (SHOW,), "status.json": (SHOW,), ".hydra/overrides.yaml": (CHANGED,),
+    "checkpoints/*/manifest.json": (CHANGED,), "checkpoints/*/state.json": (CHANGED,),
+    "checkpoints/*/model.safetensors": (CHANGED,), "metrics.jsonl": (), "experiment.log": (),
+}  # fmt: skip
+READ_AS_JSON = {
+    "config.json": (RESUME, CHANGED, AGAIN, *USING), "data.json": USING,
+    "provenance.json": (CHANGED, AGAIN, EVALUATE), "checkpoints/*/state.json": (CHANGED,),
+}  # fmt: skip
+NOT_PLAIN: dict[str, bytes] = {
+    "nothing": b"",
+    "half of it": b'{"lr": 0.',
+    "deep nesting": b"[" * 200_000 + b"]" * 200_000,
+    "a huge number": b'{"lr": ' + b"9" * 100_000 + b"}",
+    "a surrogate": b'{"lr": "\\ud800"}',
+    "a list": b"[1]",
+    "null": b"null",
+    "infinity": b'{"lr": Infinity}',
+    "no UTF-8": b"\xff",
+}
 
 
 def _disguises() -> Iterator[Case]:
@@ -98,98 +111,23 @@ def _disguises() -> Iterator[Case]:
     contents = itertools.cycle(DISGUISES)
     for file, commands in DISGUISED.items():
         for content in itertools.islice(contents, 3):
-            yield Case(f"{file} is {content}", _overwritten(file, content), commands)
+            yield Case(f"{file} is {content}", written(file, DISGUISES[content]), commands)
+    for file, commands in READ_AS_JSON.items():
+        for name, content in NOT_PLAIN.items():
+            change = written(file, lambda content=content: content)
+            # an object without facts is a data.json of older runs: the data are read instead
+            is_older = file == "data.json" and name in ("a huge number", "a surrogate", "infinity")
+            yield Case(f"{file} holds {name}", change, () if is_older else commands)
 
 
-def _overwritten(pattern: str, content: str) -> Change:
-    def apply(folder: Path) -> None:
-        for path in [*folder.glob(pattern)] or [folder / pattern]:
-            path.write_bytes(_content(content))
-        sign(folder)
-
-    return apply
-
-
-def _options() -> Iterator[Case]:
-    """Options that lead out of the folder, trust themselves, or take memory without a class's help.
-    """
-    text = {
-        "_target_": "andiron.data.text", "path": "{folder}/poem.txt", "level": "characters",
-        "context_length": 16, "valid": 0.1, "test": 0.1, "stride": None, "cache": "{outside}/new",
-    }  # fmt: skip
-    pictures = {
-        "_target_": "andiron.data.image_folder", "path": "{folder}/pictures", "size": 8,
-        "channels": 1, "decoded": "once", "scan": True, "cache": "{outside}/new", "valid": 0.1,
-        "test": 0.1, "split_seed": 0,
-    }  # fmt: skip
-    average = {"_target_": "andiron.optim.Ema", "decay": 0.9}
-    loss = {"_target_": "andiron.metrics.Loss"}
-    linear = {"_target_": "torch.nn.Linear", "in_features": 10**6, "out_features": 10**6}
-    rows = {"_target_": "torch.nn.Embedding", "num_embeddings": 10**10, "embedding_dim": 64}
-    wild = {"_target_": "torchvision.transforms.v2.Lambda", "lambd": "os.system"}
-    held = {"_target_": "torchvision.datasets.DatasetFolder", "root": "/", "loader": "os.system"}
-    for name, options in {
-        "data that write a cache elsewhere": {"data": text},
-        "pictures that write a cache elsewhere": {"data": pictures},
-        "an average named ../../x": {"averages": {"../../outside/x": average}},
-        "a metric named ../../x": {"metrics": {"../../outside/x": loss, "loss": loss}},
-        "a metric of escapes": {"metrics": {ESCAPES: loss, "loss": loss}},
-        "a group named ../../x": {"param_groups": {"../../outside/x": {"match": {"rank": 2}}}},
-        "a layer of terabytes": {"model": linear},
-        "rows of terabytes": {"model": rows},
-        "a trusted package": {"trust": ["evil"], "model": {"_target_": "evil.f"}},
-        "another's weights": {"start_from": "{outside}/precious"},
-        "pickled weights": {"start_from": "{folder}/evil.pth"},
-        "pickled weights by a mapping": {
-            "start_from": {"path": "{folder}/evil.pth", "rename": {"(a+)+$": "b"}}},
-        "shards elsewhere": {"start_from": "{folder}/evil.index.json"},
-        "an address of timm": {"model": {"_target_": "andiron.models.timm", "name": "hf-hub:x/y"}},
-        "weights of timm": {"model": {
-            "_target_": "andiron.models.timm", "name": "resnet18",
-            "settings": {"pretrained": True, "pretrained_cfg": {"file": "{folder}/evil.pth"}}}},
-        "code of transformers": {"model": {"_target_": "andiron.models.hf", "name": "{folder}"}},
-        "a function of transformers": {"model": {
-            "_target_": "andiron.models.hf", "name": "bert", "auto": "pipeline"}},
-        "a run to overwrite": {"overwrite": True, "resume": "{outside}"},
-        "a function among transforms": {
-            "augmentation": {"mine": {"_target_": "andiron.data.Torchvision", "transform": wild}}},
-        "a function of a schedule": {"scheduler": {
-            "_target_": "torch.optim.lr_scheduler.LambdaLR", "lr_lambda": "os.system"}},
-        "a loader of torchvision": {
-            "data": {"_target_": "andiron.data.torch_dataset", "train": held}},
-        "a store of checkpoints": {"checkpoint": {
-            "_target_": "andiron.checkpoint.checkpointing", "store": "shutil.rmtree"}},
-        "a node by position": {"model": {"_target_": "torch.nn.Sequential", "_args_": [
-            {"_target_": "os.system", "command": "touch {canary}"}]}},
-        "a partial node": {"loss": {
-            "_target_": "os.system", "_partial_": True, "command": "touch {canary}"}},
-        "an alias of a module": {"model": {"_target_": "torch.nn.modules.module.os.system"}},
-        "a class by its attributes": {"metrics": {"loss": {
-            "_target_": "andiron.metrics.Loss.__init__.__globals__"}}},
-        "another's attribute": {"model": {"_target_": "andiron.models.zoo.torch.hub.load"}},
-        "nine hundred levels": {"model": _nested(900)},
-        "many groups": {"param_groups": {
-            f"g{number}": {"match": {"name": f"x{number}"}} for number in range(20_000)}},
-    }.items():  # fmt: skip
-        change = _with_files(config(lambda options=options: options))
-        yield Case(f"options with {name}", change, (), is_another_run=True)
-
-
-def _with_files(change: Change) -> Change:
-    """The change of a folder that has a text and pictures too."""
-
-    def apply(folder: Path) -> None:
-        shutil.copy(folder / "evil.pickle", folder / "evil.pth")
-        shards = {"weight": "../outside/precious", "bias": "evil.pth"}
-        (folder / "evil.index.json").write_text(json.dumps({"weight_map": shards}))
-        (folder / "poem.txt").write_text("So much depends upon a red wheel barrow\n" * 40)
-        for number in range(8):
-            path = folder / "pictures" / "ab"[number % 2] / f"{number}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(folder.parent / "picture.png", path)
-        change(folder)
-
-    return apply
+def _no_files() -> Iterator[Case]:
+    """Each file with five of the kinds in turn."""
+    kinds = itertools.cycle(NO_FILE)
+    for file, commands in FILES.items():
+        for kind in itertools.islice(kinds, 5):
+            change = replaced(file, NO_FILE[kind])
+            is_log = file in ("metrics.jsonl", "experiment.log")
+            yield Case(f"{file} is {kind}", _unfinished(change) if is_log else change, commands)
 
 
 LINE = {"split": "train", "updates": 1, "epoch": 1, "over": "epoch", "loss": 0.5}
@@ -213,14 +151,6 @@ def _logs() -> Iterator[Case]:
         for name, content in LINES.items():
             apply = replaced(file, lambda path, content=content: path.write_bytes(content()))
             yield Case(f"{file} of {name}", _unfinished(apply), ())
-        for name, change in {
-            "a pipe": lambda path: os.mkfifo(path),
-            "a device": lambda path: path.symlink_to("/dev/zero"),
-            "a socket": socket_at,
-            "a sparse file of 100 GB": lambda path: sparse(path, 10**11),
-            "a link to a secret": lambda path: path.symlink_to("../outside/precious"),
-        }.items():
-            yield Case(f"{file} is {name}", _unfinished(replaced(file, change)), ())
 
 
 def _unfinished(change: Change) -> Change:
@@ -252,58 +182,55 @@ PLAIN: dict[str, tuple[str, Any]] = {  # file, place in it, and a value that no 
         ESCAPES: {
             "root": "/", "revision": ESCAPES, "untracked": [ESCAPES], "uncommitted": "../x"}}}),
     "projects of text": ("provenance.json", {"projects": "x", "modules": [], "packages": ["x"]}),
-    "modules in nine hundred levels": ("provenance.json", {"modules": _nested(900)}),
+    "modules in nine hundred levels": ("provenance.json", {"modules": nested(900)}),
     "a resume of other projects": ("provenance.json", {"resumes": [
         {"projects": {"a": {"untracked": [3]}}, "git": {"untracked": {}}}]}),
     "code of numbers": ("provenance.json", {"git": {"revision": 1, "untracked": 3}}),
     "no data": ("provenance.json", {"data": None}),
-    "resumes in nine hundred levels": ("provenance.json", {"resumes": [_nested(900)]}),
-    "nine hundred levels": ("summary.json", {"metrics": _nested(900)}),
-    "facts of nine hundred levels": ("data.json", {"class_names": _nested(900)}),
+    "resumes in nine hundred levels": ("provenance.json", {"resumes": [nested(900)]}),
+    "nine hundred levels": ("summary.json", {"metrics": nested(900)}),
+    "facts of nine hundred levels": ("data.json", {"class_names": nested(900)}),
     "versions of escapes": ("provenance.json", {"packages": {ESCAPES: ESCAPES}, "hardware": 3}),
 }  # fmt: skip
 
 
 def _plain_values() -> Iterator[Case]:
     for name, (file, values) in PLAIN.items():
-
-        def apply(folder: Path, file: str = file, values: Any = values) -> None:
-            plain = json.loads((folder / file).read_text())
-            (folder / file).write_text(json.dumps(plain | values))
-            sign(folder)
-
-        yield Case(f"{file} with {name}", apply, ())
+        change = edited(file, lambda plain, values=values: plain.update(values))
+        yield Case(f"{file} with {name}", change, ())
 
 
 def _patches() -> Iterator[Case]:
     escaping = "--- a/x\n+++ b/../../../../{outside}/new\n@@ -0,0 +1 @@\n+" + ESCAPES + "\n"
-    for name, change in {
-        "a pipe": lambda path: os.mkfifo(path),
-        "a device": lambda path: path.symlink_to("/dev/zero"),
-        "a sparse file of 100 GB": lambda path: sparse(path, 10**11),
-        "a link to a secret": lambda path: path.symlink_to("../outside/precious"),
-        "a folder": lambda path: path.mkdir(),
+    for name, make in {
+        **NO_FILE,
         "a patch of a file outside": lambda path: path.write_text(filled(escaping, path.parent)),
         "no text": lambda path: path.write_bytes(b"\0\xff" * 10**7),
     }.items():
 
-        def apply(folder: Path, change: Callable[[Path], object] = change) -> None:
-            (folder / "dirty.patch").unlink(missing_ok=True)
-            change(folder / "dirty.patch")
+        def apply(folder: Path, make: Callable[[Path], object] = make) -> None:
+            replaced("dirty.patch", make)(folder)
             sign(folder)
 
         yield Case(f"dirty.patch is {name}", apply, ())
 
 
+def _manifests() -> Iterator[Case]:
+    for name in ("../../../../{canary}", "/etc/passwd", "model.safetensors/../../x", "a\0b"):
+        change = edited(
+            "checkpoints/*/manifest.json",
+            lambda plain, name=name: plain["files"].update({name: {}}), is_signed=False,
+        )  # fmt: skip
+        yield Case(f"a manifest that lists {name!r}", change, (CHANGED,))
+    counters = edited(
+        "checkpoints/*/state.json", lambda plain: plain.update(updates=-1), is_signed=False
+    )
+    yield Case("a state with other counters", counters, (CHANGED,))
+
+
 def _folders() -> Iterator[Case]:
     def linked(name: str, target: str) -> Change:
-        def apply(folder: Path) -> None:
-            path = folder / name
-            if path.is_dir():
-                shutil.rmtree(path)
-            path.symlink_to(target)
-
-        return apply
+        return replaced(name, lambda path: path.symlink_to(target))
 
     def numbered(folder: Path) -> None:
         for number in ("9" * 200, "-1", "0", "1e9", "\x1b[2J"):
@@ -340,3 +267,21 @@ def _folders() -> Iterator[Case]:
     yield Case("runs in runs in runs", nested, ())
     yield Case("names of escapes", named, ())
     yield Case("TensorBoard files of nothing", events, ())
+
+
+def _links() -> Iterator[Case]:
+    """Through none of them a file is removed or packed."""
+    for name in (
+        ".hydra", "checkpoints", "checkpoints/step-1", "tensorboard/train", "tensorboard/more",
+        "experiment.log", "metrics.jsonl", "model.safetensors",
+    ):  # fmt: skip
+        is_file = name.endswith((".log", ".jsonl", ".safetensors"))
+        target = "precious" if is_file else ""
+        link = replaced(name, lambda path, target=target: path.symlink_to(outside(path) / target))
+        yield Case(f"{name} is a link", link, (REMOVE,))
+
+
+def _linked_weights(folder: Path) -> None:
+    elsewhere = folder.parent / "elsewhere.safetensors"
+    (folder / "model.safetensors").rename(elsewhere)
+    (folder / "model.safetensors").symlink_to(elsewhere)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from proofs.hostile_case import (
-    JOURNAL_AGAIN, SEARCH_AGAIN, Case, Change, filled, socket_at, sparse,
+    JOURNAL_AGAIN, NO_FILE, SEARCH_AGAIN, Case, Change, filled, replaced,
 )  # fmt: skip
 
 DATABASE, JOURNAL = "study.db", "study.jsonl"
@@ -26,27 +26,15 @@ def cases() -> Iterator[Case]:
         yield Case(f"study: {name}", change, (), is_another_run=True, only=(JOURNAL_AGAIN,))
     for file, name in itertools.product((DATABASE, JOURNAL), _PLACES):
         command = SEARCH_AGAIN if file == DATABASE else JOURNAL_AGAIN
-        change = functools.partial(_replaced, file, _PLACES[name])
+        change = replaced(file, _PLACES[name])
         yield Case(f"study: {file} is {name}", change, (), is_another_run=True, only=(command,))
 
 
-_PLACES: dict[str, Callable[[Path], object]] = {
-    "a link to a user's file": lambda path: path.symlink_to("../outside/precious"),
-    "a link to nothing": lambda path: path.symlink_to("../outside/new"),
-    "a pipe": os.mkfifo,
-    "a socket": socket_at,
-    "a folder": Path.mkdir,
-    "a link to a device": lambda path: path.symlink_to("/dev/zero"),
-    "a sparse file": lambda path: sparse(path, 2**40),
+_PLACES: dict[str, Callable[[Path], object]] = NO_FILE | {
     "empty": Path.touch,
     "text": lambda path: path.write_text("of another kind\n"),
     "NULs": lambda path: path.write_bytes(bytes(10**5)),
 }
-
-
-def _replaced(file: str, change: Callable[[Path], object], folder: Path) -> None:
-    (folder / file).unlink()
-    change(folder / file)
 
 
 def _databases() -> Iterator[tuple[str, Change]]:
@@ -54,7 +42,7 @@ def _databases() -> Iterator[tuple[str, Change]]:
         yield name, functools.partial(_changed_by, statements)
     for end in ("-journal", "-wal", "-shm"):
         for name, change in _PLACES.items():
-            yield f"{DATABASE}{end} is {name}", _beside(end, change)
+            yield f"{DATABASE}{end} is {name}", replaced(f"{DATABASE}{end}", change)
     yield "a database that is cut off", _cut_database
     for place in (16, 18, 28, 100, 4096, 5000):
         yield f"a database with other bytes from {place} on", functools.partial(_garbled, place)
@@ -130,10 +118,6 @@ def _changed_by(statements: list[str], folder: Path) -> None:
     connection.close()
 
 
-def _beside(end: str, change: Callable[[Path], object]) -> Change:
-    return lambda folder: change(folder / f"{DATABASE}{end}") and None
-
-
 def _cut_database(folder: Path) -> None:
     os.truncate(folder / DATABASE, (folder / DATABASE).stat().st_size // 2)
 
@@ -193,9 +177,7 @@ def _journals() -> Iterator[tuple[str, Change]]:
     )
     yield f"{JOURNAL} without its beginning", _beheaded
     for name, change in _PLACES.items():
-        yield f"{JOURNAL}.lock is {name}", (
-            lambda folder, change=change: change(folder / f"{JOURNAL}.lock") and None
-        )
+        yield f"{JOURNAL}.lock is {name}", replaced(f"{JOURNAL}.lock", change)
 
 
 def _with_line(text: str, folder: Path) -> None:

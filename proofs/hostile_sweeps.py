@@ -5,7 +5,6 @@ For the commands that read a ledger, around a run that is done; and for the same
 
 import functools
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,8 +13,8 @@ from typing import Any
 from andiron.run_folder import LEDGER, RunFolder
 from andiron.wings.sweep import ledger
 from proofs.hostile_case import (
-    GRID_AGAIN, LIST, RACE_AGAIN, SEARCH_AGAIN, SWEEP, SWEEPS_AGAIN, Case, Change, filled, sign,
-    socket_at, sparse,
+    GRID_AGAIN, LIST, NO_FILE, RACE_AGAIN, SEARCH_AGAIN, SWEEP, SWEEPS_AGAIN, Case, Change, filled,
+    outside, replaced, sign, sparse,
 )  # fmt: skip
 
 ESCAPE, COMMAND = "\x1b]0;evil\x07\x1b[2J", "; touch {canary}; $(touch {canary}) `touch {canary}`"
@@ -71,13 +70,8 @@ def _read_ledgers() -> Iterator[Case]:
         many[number]["overrides"] = [f"option{number}_{place}=1" for place in range(200)]
     yield _case("too many options", _sweep(*many[:500]))
     yield _case("an invalid objective", _sweep({"event": "sweep", "objective": ESCAPE}))
-    for name, change in {
-        "a link to a file": lambda path: path.symlink_to("/etc/passwd"),
-        "a pipe": os.mkfifo,
-        "a folder": Path.mkdir,
-        "a sparse file": lambda path: sparse(path, 2**40),
-    }.items():
-        yield _case(f"{LEDGER} is {name}", _sweep(put={LEDGER: change}))
+    for name, make in NO_FILE.items():
+        yield _case(f"{LEDGER} is {name}", _sweep(put={LEDGER: make}))
 
 
 def _case(name: str, change: Change) -> Case:
@@ -110,34 +104,19 @@ SWEEP_FILES = (
     "sweep.jsonl", "output", "output/0.txt", "output/2.txt", "multirun.yaml", "2",
 )  # fmt: skip
 SEARCH_FILES = "multirun.yaml", "output"
-FILES: dict[str, Callable[[Path], object]] = {
-    "a link to a user's file": lambda path: path.symlink_to(_outside(path) / "precious"),
-    "a link to a user's folder": lambda path: path.symlink_to(_outside(path)),
-    "a link to nothing": lambda path: path.symlink_to(_outside(path) / "new"),
-    "a pipe": os.mkfifo,
-    "a socket": socket_at,
-    "a folder": Path.mkdir,
+FILES: dict[str, Callable[[Path], object]] = NO_FILE | {
+    "a link to a user's folder": lambda path: path.symlink_to(outside(path)),
     "a file": lambda path: path.write_text("of another kind\n"),
-    "a sparse file": lambda path: sparse(path, 2**40),
 }
-
-
-def _outside(path: Path) -> Path:
-    """The user's folder beside the hostile one."""
-    return next(parent / "outside" for parent in path.parents if (parent / "outside").is_dir())
 
 
 def _again(name: str, change: Change, commands: tuple[str, ...]) -> Case:
     return Case(f"sweep again: {name}", change, (), is_another_run=True, only=commands)
 
 
-def _put(file: str, change: Callable[[Path], object], folder: Path) -> None:
-    path = folder / file
-    if path.is_dir():
-        shutil.rmtree(path)
-    path.unlink(missing_ok=True)
-    if path.parent.is_dir():
-        change(path)
+def _put(file: str, make: Callable[[Path], object], folder: Path) -> None:
+    if (folder / file).parent.is_dir():  # some sweeps have no folder of outputs
+        replaced(file, make)(folder)
 
 
 def _ledgers_again() -> Iterator[tuple[str, list[Any]]]:

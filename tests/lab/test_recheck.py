@@ -18,15 +18,15 @@ from in_process import called
 from proofs import recheck_proof
 
 
-@pytest.mark.parametrize("number", range(3))
-def test_stretches_of_honest_runs_have_no_difference(tmp_path, number):
-    done = recheck_proof.honest(tmp_path, number)
+@pytest.mark.parametrize("kind", recheck_proof.OPTIONS)
+def test_stretches_of_honest_runs_have_no_difference(tmp_path, kind):
+    done = recheck_proof.honest(tmp_path, kind)
     assert done.differences == []
     assert len(done.segments) > 1
     assert all(segment.tensors and segment.values for segment in done.segments)
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", range(len(recheck_proof.FORGERIES)))
 def test_a_change_is_named_although_its_checksums_are_renewed(tmp_path, number):
     change, done = recheck_proof.forged(tmp_path, number)
     assert done.differences, change
