@@ -6,6 +6,7 @@ from torchvision.transforms import InterpolationMode, v2
 
 from andiron import data
 from andiron.data.augment.sample_random import Augmentation, Draws
+from andiron_lab.masks import OnFields
 
 BRIGHT, CLASS, SIDE = 160, 2, 24  # of the picture where the mask has the class, else 0 in both
 VOID = {torch.uint8: 255, torch.int64: -100}
@@ -60,7 +61,7 @@ def measured(
     Void pixels are left out, and those at an edge of the mask if the picture is interpolated.
     """
     batch = samples(number, dtype)
-    moved = data.OnFields(["image", "mask"], augmentation)(
+    moved = OnFields(["image", "mask"], augmentation)(
         batch, Draws(3, 0, torch.arange(number))
     )
     image, mask = moved["image"].float().mean(1), moved["mask"]

@@ -30,8 +30,8 @@ NEEDED = re.compile(r"^# needs (\w+)", re.MULTILINE)
 OWN = re.compile(r"[\s\[]andiron(?:_lab)?(?:\.\w+)+")
 # what stands inside other nodes only
 WITHOUT_A_FILE = (
-    "andiron.checkpoint.AnyOf", "andiron.checkpoint.last_and_best", "andiron.data.OnFields",
-    "andiron.models.Dropout", "andiron.optim.Match",
+    "andiron.checkpoint.AnyOf", "andiron.checkpoint.last_and_best", "andiron.models.Dropout",
+    "andiron.optim.Match", "andiron_lab.masks.OnFields",
 )  # fmt: skip
 CONSTANTS = ("higher_is_better", "sends_data")  # of classes
 OF_THE_RUN = ("params", "lr")  # of an optimizer
@@ -49,7 +49,8 @@ def table(conf: Path = CONF) -> dict[str, dict[str, Any]]:
         for path in conf.glob("*/*.yaml")
         for name in OWN.findall(re.sub("#.*", "", path.read_text(encoding="utf-8")))
     }
-    named |= set(WITHOUT_A_FILE if conf == CONF else ())
+    package = "andiron_lab." if conf == OF_THE_LAB else "andiron."
+    named |= {name for name in WITHOUT_A_FILE if conf.is_dir() and name.startswith(package)}
     objects = {name: hydra.utils.get_object(name) for name in named}
     modules = {object_.__module__ for object_ in objects.values()}
     for package in {name.rpartition(".")[0] for name in named}:

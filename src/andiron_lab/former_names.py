@@ -33,6 +33,12 @@ MOVED = {f"andiron.metrics.{name}": f"andiron_lab.scores.{name}" for name in SCO
     for module in ("", "sources.cifar.")
     for name in ("cifar10", "cifar100")
 } | {
+    f"andiron.data.{module}OnFields": "andiron_lab.masks.OnFields"
+    for module in ("", "augment.on_fields.")
+} | {
+    f"andiron.data.{module}Mixup": "andiron_lab.data.mixup.Mixup"
+    for module in ("", "augment.mixing.")
+} | {
     f"andiron.writers{module}.{tool}Writer": f"andiron_lab.{tool.lower()}_writer.{tool}Writer"
     for tool in ("Mlflow", "Wandb")
     for module in ("", f".shipped.{tool.lower()}")

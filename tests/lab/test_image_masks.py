@@ -7,11 +7,11 @@ from PIL import Image
 from torch.testing import assert_close
 
 from andiron import errors
-from andiron.data import Crop, DataLoader, Flip, OnFields, Rotate
+from andiron.data import Crop, DataLoader, Flip, Rotate
 from andiron.data.kinds import recorded_kind
 from andiron.data.splitting import described
 from andiron.outputs import IGNORED
-from andiron_lab.masks import image_masks, mask_files
+from andiron_lab.masks import OnFields, image_masks, mask_files
 from refusals import message_of
 
 ROWS, COLUMNS = 12, 20

@@ -12,8 +12,6 @@ from andiron.data.splitting.splits import Splits
 
 if TYPE_CHECKING:  # imported once asked for, by `__getattr__`
     from andiron.data.augment.image_augmentation import Crop, Cutout, Flip, Rotate, Shift
-    from andiron.data.augment.mixing import Mixup
-    from andiron.data.augment.on_fields import OnFields
     from andiron.data.augment.torchvision_transforms import Torchvision
     from andiron.data.composed.composed_datasets import Concatenated, Mapped, Partial
     from andiron.data.composed.derived_splits import balanced, kfold, partial
@@ -31,8 +29,6 @@ if TYPE_CHECKING:  # imported once asked for, by `__getattr__`
 
 LEAVES = {  # the names of each module
     "augment.image_augmentation": "Crop Cutout Flip Rotate Shift",
-    "augment.mixing": "Mixup",
-    "augment.on_fields": "OnFields",
     "augment.torchvision_transforms": "Torchvision",
     "composed.composed_datasets": "Concatenated Mapped Partial",
     "composed.derived_splits": "balanced kfold partial",
@@ -65,8 +61,8 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "ArrayBatcher", "ArrayDataset", "Batch", "Concatenated", "Crop", "Cutout", "DataLoader",
-    "DataLoaderBuilder", "Dataset", "Flip", "ImageBatcher", "Mapped", "Mixup", "OnFields",
-    "Partial", "RawBatch", "Rotate", "Shift", "Splits", "StoredDataset", "Torchvision",
+    "DataLoaderBuilder", "Dataset", "Flip", "ImageBatcher", "Mapped", "Partial", "RawBatch",
+    "Rotate", "Shift", "Splits", "StoredDataset", "Torchvision",
     "balanced", "csv", "diabetes", "digits", "fashion_mnist", "fingerprint", "from_torch",
     "image_folder", "kfold", "mnist", "padded", "partial", "safetensors",
     "stratified_folds", "text", "torch_dataset",

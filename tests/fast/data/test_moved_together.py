@@ -1,115 +1,33 @@
-"""Pictures and what has places in them move together, in the stored range, with streams of their
-own.
+"""Augmentations of pictures keep their stored range, have streams of their own, and move no picture
+beside targets with places.
 """
 
-import functools
 import random
 
 import numpy
 import pytest
 import torch
 from torchvision.transforms import v2, RandomChoice, RandomHorizontalFlip, RandomVerticalFlip
+from two_of_a_kind import KINDS, Compose, check_independent, is_correlated, results
 
 from andiron import data, errors
 from andiron.data.augment.sample_random import Draws
-from andiron.data.batchers import ImageBatcher
-from andiron.data.dataset import ArrayDataset, RawBatch
-from andiron.data.loader import DataLoader
+from andiron.data.dataset import RawBatch
 from andiron.shell.assembly import targets
-from proofs import moved_together
 from refusals import message_of
-
-SIZE = 400
-PLACES = torch.arange(1, 82, dtype=torch.uint8).reshape(1, 1, 9, 9).expand(SIZE, 1, 9, 9)
-KINDS = {
-    "flip": (data.Flip, {}), "upside_down": (data.Flip, {"horizontal": False}),
-    "shift": (data.Shift, {"pixels": 2}), "crop": (data.Crop, {"padding": 2}),
-    "mirrored": (data.Crop, {"padding": 2, "border": "mirror"}),
-    "rotate": (data.Rotate, {"degrees": 90.0}), "cutout": (data.Cutout, {"size": 3}),
-    "torchvision": (data.Torchvision, {"transform": v2.RandomHorizontalFlip()}),
-}  # fmt: skip
-
-
-class Compose:
-    """A wrapper of a user's."""
-
-    def __init__(self, *augmentations):
-        self.augmentations = augmentations
-
-    def __call__(self, raw, draws):
-        for augmentation in self.augmentations:
-            raw = augmentation(raw, draws)
-        return raw
-
-
-class Noted:
-    """Applies an augmentation to the same pictures as all others, and keeps its results."""
-
-    def __init__(self, augmentation, kept):
-        self.augmentation, self.kept = augmentation, kept
-
-    def __call__(self, raw, draws):
-        self.kept.append(self.augmentation(RawBatch(PLACES, torch.zeros(SIZE)), draws).inputs)
-        return raw
-
-
-def results(*augmentations):
-    """The result of each for the same pictures, in one epoch of a loader."""
-    kept = []
-    loader = DataLoader(
-        ArrayDataset(PLACES, torch.zeros(SIZE)), ImageBatcher(0.0, 1.0), batch_size=SIZE,
-        shuffle_seed=1, augmentations=[Noted(augmentation, kept) for augmentation in augmentations],
-    )  # fmt: skip
-    next(loader.epoch(0))
-    return kept
-
-
-def is_correlated(one, other):
-    """Whether more samples than by chance changed alike in both."""
-    outcomes = [[str(picture.tolist()) for picture in value] for value in (one, other)]
-    alike = sum(map(str.__eq__, *outcomes))
-    shares = ({text: outcome.count(text) / SIZE for text in outcome} for outcome in outcomes)
-    first, second = shares
-    chance = sum(share * second.get(text, 0) for text, share in first.items())
-    return alike > SIZE * chance + 5 * (SIZE * chance) ** 0.5 + 5  # five standard deviations
-
-
-WAYS = {
-    "loader": lambda one, other, keep: [keep(one), keep(other)],
-    "fields": lambda one, other, keep: [
-        keep(data.OnFields(["inputs"], entry)) for entry in (one, other)],
-    "composed": lambda one, other, keep: [Compose(keep(one), keep(other))],
-    "composed in fields": lambda one, other, keep: [
-        data.OnFields(["inputs"], Compose(keep(one), keep(other)))],
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_of_a_kind_are_independent_in_every_wrapper(kind):
+def test_two_of_a_kind_are_independent(kind):
     make, options = KINDS[kind]
     node = {"_target_": f"andiron.data.{make.__name__}", **options}
     if kind != "torchvision":
         built = targets.build_each("augmentation", {"a": node, "b": node}, object, "")
         assert not is_correlated(*results(*built.values()))
-    (first,) = results(make(**options))
-    one = make(**options)
-    others = {name: [make(**options)] for name in WAYS}
-    others["loader"] += [one]  # the same object at two places
-    others["fields"] += [one]
-    for name, way in WAYS.items():
-        for other in others[name]:
-            kept = []
-            results(*way(one, other, functools.partial(Noted, kept=kept)))
-            assert torch.equal(kept[0], first)  # as in a run before
-            assert not is_correlated(*kept)
-
-
-def test_flips_both_ways_are_independent_with_draws_made_anew():
-    batch = {"image": torch.tensor([[0.0, 1.0], [2.0, 3.0]]).expand(1000, 1, 2, 2)}
-    for flip in (data.Flip(), data.Flip(horizontal=False)):
-        batch = data.OnFields(["image"], flip)(batch, Draws(0, 0, torch.arange(1000)))
-    counts = batch["image"][:, 0, 0, 0].long().bincount(minlength=4)
-    assert ((counts > 195) & (counts < 305)).all()  # four standard deviations of 250
+    check_independent(kind, lambda *both, keep: [*map(keep, both)], is_object_used_twice=True)
+    check_independent(
+        kind, lambda *both, keep: [Compose(*map(keep, both))], is_object_used_twice=False
+    )
 
 
 @pytest.mark.parametrize("name", ["sample", "collate", "flip/2"])
@@ -117,14 +35,6 @@ def test_streams_have_one_user_whatever_the_name(name):
     draws = Draws(0, 0, torch.arange(3))
     streams = [draws.stream(value, object()) for value in ("flip", "flip", name, name, "flip")]
     assert len({*streams, "sample", "collate"}) == 7
-
-
-@pytest.mark.parametrize("dtype", moved_together.VOID)
-@pytest.mark.parametrize("name", moved_together.AUGMENTATIONS)
-def test_pictures_and_masks_move_together(name, dtype):
-    result = moved_together.measured(moved_together.AUGMENTATIONS[name], 12, dtype)
-    assert result.pop("counted") > 0.15
-    assert result == {"agreement": 1.0, "invented": 0, "same types": True}
 
 
 PICTURES = torch.randint(256, (8, 3, 6, 6), dtype=torch.uint8)
@@ -145,7 +55,7 @@ MASKS, BOXES = torch.ones(8, 6, 6, dtype=torch.long), torch.ones(8, 5, 4)
 def test_a_move_beside_targets_with_places_is_refused(moved, places):
     message = message_of(errors.DataError, moved, RawBatch(PICTURES, places), draws_of(8))
     assert "moves the images, but not their targets" in message
-    assert "andiron.data.OnFields(['inputs', 'targets'], ...)" in message
+    assert "andiron_lab.masks.OnFields(['inputs', 'targets'], ...)" in message
 
 
 def draws_of(size, **more):
@@ -162,43 +72,6 @@ def test_what_moves_nothing_may_stand_beside_masks(kept):
 @pytest.mark.parametrize("fine", [torch.zeros(8), torch.zeros(8, 3), {"a": torch.zeros(8, 2)}])
 def test_targets_without_places_may_be_beside_a_move(fine):
     data.Flip()(RawBatch(PICTURES, fine), draws_of(8))
-
-
-def test_masks_of_pairs_move_by_the_name_that_the_message_gives():
-    masks = MASKS * torch.arange(6)
-    raw = RawBatch(masks[:, None].byte(), masks)
-    moved = data.OnFields(["inputs", "targets"], data.Flip())(raw, draws_of(8))
-    assert torch.equal(moved.inputs[:, 0].long(), moved.targets)
-    assert not torch.equal(moved.targets, raw.targets)
-
-
-@pytest.mark.parametrize(("fields", "words"), [
-    ({"boxes": BOXES}, "'boxes': [5, 4]}; resize them, and move boxes, in the data set"),
-    ({"boxes": [*BOXES]}, "'boxes' is list"),
-    ({}, "'boxes' is NoneType"), ({"boxes": MASKS[:, None, 1:].byte()}, "one height and width"),
-    ({"boxes": MASKS[:, None].byte()}, "set masks: [boxes] of OnFields"),
-])  # fmt: skip
-def test_fields_that_are_neither_picture_nor_mask_are_refused(fields, words):
-    batch = {"image": PICTURES, **fields}
-    moves = [data.Crop(1)] if "height and" in words else [data.Crop(1), data.Flip()]
-    for move in moves:
-        moved = data.OnFields(["image", "boxes"], move)
-        assert words in message_of(errors.DataError, moved, batch, draws_of(8))
-
-
-def test_fields_of_several_sizes_are_flipped_and_small_ones_too():
-    small, half = torch.arange(4).repeat(8, 4, 1), torch.arange(3).repeat(8, 3, 1)
-    tiny = PICTURES[..., :4, :4]
-    for batch in ({"image": PICTURES, "mask": half}, {"image": tiny, "mask": small}):
-        moved = data.OnFields(["image", "mask"], data.Flip(1.0))(batch, draws_of(8))
-        assert all(torch.equal(moved[name], field.flip(-1)) for name, field in batch.items())
-
-
-@pytest.mark.parametrize(("masks", "outside"), [(["mask"], {7, 255}), ([], {0, 7})])
-def test_bytes_of_one_channel_are_what_masks_says(masks, outside):
-    batch = {"image": PICTURES, "mask": torch.full((8, 1, 6, 6), 7, dtype=torch.uint8)}
-    moved = data.OnFields(["image", "mask"], data.Crop(2), masks=masks)(batch, draws_of(8))
-    assert {*moved["mask"].flatten().tolist()} == outside
 
 
 FLOATS = PICTURES / 255

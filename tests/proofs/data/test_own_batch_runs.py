@@ -9,7 +9,7 @@ from in_process import called
 
 import andiron
 from andiron import errors
-from andiron.data import OnFields, RawBatch
+from andiron.data import RawBatch
 from andiron.data.augment.image_augmentation import Flip
 from andiron.data.augment.sample_random import Draws
 from andiron.shell.training import train
@@ -172,7 +172,10 @@ def test_what_does_not_fit_is_refused_before_the_first_update(project, options, 
     assert not list((project / "wrong").glob("checkpoints/step-*"))
 
 
+@pytest.mark.usefixtures("needs_lab")
 def test_fields_are_augmented_with_the_same_random_numbers():
+    from andiron_lab.masks import OnFields
+
     first, second = (Draws(seed=1, epoch=2, indices=torch.arange(9)) for _ in range(2))
     images, masks = torch.rand(9, 3, 4, 5), torch.randint(5, (9, 4, 5))
     changed = OnFields(["image", "mask"], Flip())({"image": images, "mask": masks, "n": 1}, first)

@@ -153,8 +153,8 @@ def check_targets(raw: RawBatch, name: str) -> None:
         raise errors.DataError(
             f"augmentation.{name}: moves the images, but not their targets, which have places "
             f"({errors.shapes(raw, 'targets') or 'boxes'}); move pictures and masks together: "
-            "andiron.data.OnFields(['inputs', 'targets'], ...), on the command line "
-            "'+augmentation.both={_target_: andiron.data.OnFields, fields: [inputs, targets], "
+            "andiron_lab.masks.OnFields(['inputs', 'targets'], ...), on the command line "
+            "'+augmentation.both={_target_: andiron_lab.masks.OnFields, fields: [inputs, targets], "
             "augmentation: {_target_: andiron.data.Flip}}'; move boxes in the data set"
         )
 

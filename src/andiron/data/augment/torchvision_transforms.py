@@ -3,7 +3,7 @@
 import multiprocessing
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from andiron import errors, randomness
-from andiron.data import structures
 from andiron.data.augment.image_augmentation import check_targets
 from andiron.data.augment.sample_random import Draws
 from andiron.data.dataset import RawBatch
@@ -21,7 +20,6 @@ Transform = Callable[[Any], Any]
 # names of transforms of colours, and of others that move nothing, of any library
 COLOURS = r".*(Color|Gray|Invert|Posterize|Solarize|Sharp|[cC]ontrast|Equalize|Photo|Noise)"
 STILL = rf"{COLOURS}|.*(Blur|Dtype|Normalize|Erasing|Identity|JPEG|Permutation|RGB)"
-AREA, INSIDE = "area", 30011  # a mask of the area before, and its value
 OWN_SEEDS = "set_random_state", "set_random_seed"  # methods of monai and of albumentations
 SLACK = 1e-3  # of white, for rounding
 REMEDY = "leave out ToDtype, ToTensor and Normalize: pixels are normalised later; or end with"
@@ -45,54 +43,33 @@ class Torchvision:
     def __call__(self, raw: RawBatch, draws: Draws) -> RawBatch:
         if not all(re.match(STILL, name) for name in _names(self._transforms)):
             check_targets(raw, self.name)
-        return raw._replace(inputs=self.of_fields({"": raw.inputs}, {}, draws)[""])
+        pictures = scaled(raw.inputs.cpu(), draws.white)
+        results = self.of_samples(lambda place: pictures[place].clone(), draws)
+        after = scaled(self.stacked(pictures, results), draws.white, is_back=True)
+        return raw._replace(inputs=after.to(raw.inputs.device))
 
-    def of_fields(
-        self, batches: Mapping[str, Tensor], new: Mapping[str, int], draws: Draws
-    ) -> dict[str, Tensor]:
-        """Pictures, and masks with the class of their `new` area: a sample is one call."""
+    def of_samples(self, sample: Callable[[int], Any], draws: Draws) -> list[Any]:
+        """The transformed `sample(place)` for the places of a batch, the first of them twice."""
         self._check_thread()
         stream, indices = draws.stream(self.name, self), draws.indices.tolist()
-        given = {name: batch.cpu() for name, batch in batches.items()}
-        given |= {name: _scaled(given[name], draws.white) for name in given if name not in new}
-        samples = []
+        results = []
         with randomness.default_generators_restored():
             for place in (0, *range(len(indices))):  # the first twice: the results should be equal
                 counters = draws.seed, stream, draws.epoch, indices[place]
                 seed = randomness.seed_default_generators(*counters)
-                sample = {name: batch[place].clone() for name, batch in given.items()}
-                samples.append(self._changed(sample, new, seed))
-        made = {}
-        for name, before in given.items():
-            after = self._stacked(before, [structures.part(sample, name) for sample in samples])
-            after = after if name in new else _scaled(after, draws.white, is_back=True)
-            made[name] = after.to(batches[name].device)
-        return made
+                results.append(self._transformed(sample(place), seed))
+        return results
 
     @property
     def _transforms(self) -> Sequence[Transform]:
         return [self.transform] if callable(self.transform) else self.transform
 
-    def _changed(self, sample: dict[str, Tensor], new: Mapping[str, int], seed: int) -> Any:
-        """The fields of a sample; the transforms get a mapping, or a picture by itself."""
-        first, *others = sample
-        value: Any = sample[first]
-        if is_mapping := bool(others or new):
-            from torchvision import tv_tensors
-
-            value = {
-                name: (tv_tensors.Mask if name in new else tv_tensors.Image)(image)
-                for name, image in sample.items()
-            }
-            area = torch.full((1, *sample[first].shape[1:]), INSIDE)
-            value[AREA] = tv_tensors.Mask(area)
+    def _transformed(self, value: Any, seed: int) -> Any:
         for transform in self._transforms:
             for method in OWN_SEEDS:
                 getattr(transform, method, int)(seed % 2**32)
             value = transform(value)
-        for name, class_of_new in new.items():
-            value[name] = value[name].masked_fill(value[AREA] != INSIDE, class_of_new)
-        return value if is_mapping else {first: value}
+        return value
 
     def _check_thread(self) -> None:
         if (
@@ -105,8 +82,8 @@ class Torchvision:
                 "worker processes apply it"
             )
 
-    def _stacked(self, before: Tensor, images: list[Any]) -> Tensor:
-        """All images but the first, which should equal the second."""
+    def stacked(self, before: Tensor, images: list[Any]) -> Tensor:
+        """All images but the first, which should equal the second; of the type of `before`."""
         if not torch.equal(images[0], images[1]):
             raise self._refused(
                 "gives two results for one seed, as with a generator of its own; draw from "
@@ -147,7 +124,7 @@ def _names(transforms: Iterable[object]) -> Iterator[str]:
         yield from _names(inner) if inner else [type(transform).__name__]
 
 
-def _scaled(image: Tensor, white: float | None, *, is_back: bool = False) -> Tensor:
+def scaled(image: Tensor, white: float | None, *, is_back: bool = False) -> Tensor:
     """Pictures with torchvision's white for a `white` above 1, or back."""
     is_byte = image.dtype == torch.uint8
     if white is None or white <= 1 or not (is_byte or image.is_floating_point()):

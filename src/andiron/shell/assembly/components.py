@@ -45,7 +45,7 @@ CHOOSING = {f"andiron.data.{name}" for name in ("balanced", "kfold", "partial")}
 SHARDED = "sharded.fully_sharded"
 CSV, PICTURES = "andiron.data.csv", "andiron.data.image_folder"
 MOST_CLASSES = 20  # named in a line
-BOTH = {"_target_": "andiron.data.OnFields", "fields": ["inputs", "targets"]}
+BOTH = {"_target_": "andiron_lab.masks.OnFields", "fields": ["inputs", "targets"]}
 HALF_UPDATES_OF_DEBUG = 7  # in an epoch of debug=true: three updates and a short one
 
 

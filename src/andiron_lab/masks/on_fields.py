@@ -8,7 +8,7 @@
 {'image': [tensor(2), tensor(1)], 'mask': [tensor(1), tensor(0)]}
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,10 +19,11 @@ from andiron import errors
 from andiron.data import structures
 from andiron.data.augment.image_augmentation import Flip
 from andiron.data.augment.sample_random import Augmentation, Draws
-from andiron.data.augment.torchvision_transforms import Torchvision
+from andiron.data.augment.torchvision_transforms import Torchvision, scaled
 from andiron.data.dataset import RawBatch
 
 NEW = {torch.uint8: 255, torch.bool: 0}  # the class of new area by type; others -100, as in torch
+AREA, INSIDE = "area", 30011  # a mask of the area before, and its value
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class OnFields:
             name: field if field.dim() == 4 else field[:, None] for name, field in given.items()
         }
         if isinstance(self.augmentation, Torchvision):
-            images = self.augmentation.of_fields(images, new, draws)
+            images = _transformed(self.augmentation, images, new, draws)
         else:
             for name, image in images.items():
                 part = RawBatch(image, no_targets)
@@ -97,3 +98,47 @@ class OnFields:
                 f"masks: [{name}] of OnFields for classes, else masks: []"
             )
         return not (field.is_floating_point() or is_byte and (is_alone or field.dim() == 4))
+
+
+def _transformed(
+    augmentation: Torchvision, batches: Mapping[str, Tensor], new: Mapping[str, int], draws: Draws
+) -> dict[str, Tensor]:
+    """Pictures, and masks with the class of their `new` area: a sample is one call."""
+    given = {name: batch.cpu() for name, batch in batches.items()}
+    given |= {name: scaled(given[name], draws.white) for name in given if name not in new}
+    is_picture = len(given) == 1 and not new  # which the transforms get by itself
+    samples = augmentation.of_samples(
+        lambda place: _sample(given, new, place, is_picture=is_picture), draws
+    )
+    if is_picture:
+        samples = [dict.fromkeys(given, sample) for sample in samples]
+    made = {}
+    for name, before in given.items():
+        fields = [structures.part(sample, name) for sample in samples]
+        if name in new:
+            fields = [
+                field.masked_fill(sample[AREA] != INSIDE, new[name])
+                for field, sample in zip(fields, samples, strict=True)
+            ]
+        after = augmentation.stacked(before, fields)
+        after = after if name in new else scaled(after, draws.white, is_back=True)
+        made[name] = after.to(batches[name].device)
+    return made
+
+
+def _sample(
+    batches: Mapping[str, Tensor], new: Mapping[str, int], place: int, *, is_picture: bool
+) -> Any:
+    """The fields of a sample as tv_tensors by name, with its area; or its only picture."""
+    fields = {name: batch[place].clone() for name, batch in batches.items()}
+    (picture, *_) = fields.values()
+    if is_picture:
+        return picture
+    from torchvision import tv_tensors
+
+    sample = {
+        name: (tv_tensors.Mask if name in new else tv_tensors.Image)(field)
+        for name, field in fields.items()
+    }
+    area = torch.full((1, *picture.shape[1:]), INSIDE)
+    return {**sample, AREA: tv_tensors.Mask(area)}
