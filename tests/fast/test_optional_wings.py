@@ -5,6 +5,8 @@ import pytest
 import andiron.wings
 from andiron import errors
 from andiron.plain import wings
+from andiron.shell.assembly import targets
+from andiron.shell.config import trust
 from andiron.shell.run import lab_options
 
 
@@ -47,3 +49,17 @@ def test_an_option_of_the_lab_says_how_to_install_it(monkeypatch, needs, option)
     with pytest.raises(errors.ConfigError, match=words):
         needs()
     assert lab_options.adapters({"head": {"lr": 0.1}}) is None
+
+
+@pytest.mark.parametrize("name", ["andiron.data.no_such", "andiron_lab.masks.no_such"])
+def test_a_class_that_is_missing_may_be_in_the_lab(monkeypatch, name):
+    words = f"; {name} may be in the package andiron_lab, .* pip install 'andiron\\[lab\\]'"
+    for call in (lambda: targets.resolve("data._target_", name),
+                 lambda: trust.Trust().check({"data": {"_target_": name}})):  # fmt: skip
+        with pytest.raises(errors.ConfigError) as there:
+            call()
+        with monkeypatch.context() as context:
+            context.setattr(wings, "optional", lambda name: None)
+            with pytest.raises(errors.ConfigError, match=words):
+                call()
+        assert "pip install" not in str(there.value)

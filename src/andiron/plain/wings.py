@@ -29,6 +29,12 @@ def missing_lab(what: str) -> str:
     return f"{what} is in {IN_LAB}"
 
 
+def lab_hint(name: str) -> str:
+    """That a class of Andiron which is missing may be in the lab; empty where that is there."""
+    is_own = name.startswith(("andiron.", f"{LAB}."))
+    return f"; {name} may be in {IN_LAB}" if is_own and not optional(f"{LAB}.commands") else ""
+
+
 def required(name: str, option: str, refusal: Callable[[str], Exception]) -> Any:
     """The module `andiron_lab.<name>`. Raises: `refusal`, naming the option, without the lab."""
     if (module := optional(f"{LAB}.{name}")) is None:

@@ -20,7 +20,7 @@ import torch
 from hydra.errors import HydraException
 
 from andiron import errors, schedules
-from andiron.plain import memory
+from andiron.plain import memory, wings
 from andiron.plain.plain_values import Named, Plain
 from andiron.ranges import DOTTED_NAME, EPOCHS
 from andiron.shell.config import node_checks, violations
@@ -259,6 +259,8 @@ def _remedy(name: str, cause: str) -> str:
     is_known = node_checks.is_shipped(name) or package in FOREIGN_PACKAGES
     if is_known and f"No module named '{package}'" in cause:
         return installation(package)
+    if hint := wings.lab_hint(name):
+        return hint
     if module not in sys.modules:
         return (
             "; name one in a module that Python finds: beside train.py, installed, or on PYTHONPATH"

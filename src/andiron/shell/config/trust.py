@@ -103,10 +103,11 @@ def refusal(refused: Named, trusted: Trust) -> errors.ConfigError:
         trusts = trusted.spelling.replace("{}", between.join(names))
         what = "these packages" if len(names) > 1 else "that package"
         named = [f"{option}={refused[option]!r}" for option in packages]
+        hint = next(filter(None, map(wings.lab_hint, names)), "")
         lines.insert(
             0,
             f"{readable.joined(named, readable.MOST_LISTED)}: {why}; {trusts} trusts {what}, as "
-            "naming the class in conf/ does",
+            f"naming the class in conf/ does{hint}",
         )
     return errors.ConfigError(lines)
 
