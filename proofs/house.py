@@ -89,7 +89,7 @@ PLAN = {
         "andiron.writers.shipped": WHOLE,
     },
 }
-WINGS = {"commands", "hydra_plugins", "runs", "screen", "sweep", "trained"}
+WINGS = {"commands", "explain", "hydra_plugins", "runs", "screen", "sweep", "trained"}
 
 
 def listed_kinds() -> dict[str, list[str]]:

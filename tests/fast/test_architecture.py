@@ -32,7 +32,7 @@ FLOORS = [
     {"cli", "learner"},
     {"assembly", "python_run"},
     {"training"},
-    {"__main__", "commands", "runs", "screen", "sweep", "trained", "hydra_plugins"},
+    {"__main__", "commands", "explain", "runs", "screen", "sweep", "trained", "hydra_plugins"},
     {"andiron_lab"},
 ]
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}

@@ -18,14 +18,15 @@ from omegaconf import OmegaConf
 
 from andiron import errors
 from andiron.models import ResNet
-from andiron.shell.config import diagnosis, project, resolution, schema
+from andiron.shell.config import config_folders, project, resolution, schema
 from andiron.shell.config.schema import Train
 from andiron.shell.training import experiment
 from andiron.tasks import Classifier
+from andiron.wings.explain import mistakes
 
 ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"
-GROUPS = diagnosis.groups(CONF)
+GROUPS = config_folders.groups(CONF)
 CHOICES = [f"{group}={name}" for group, names in GROUPS.items() for name in names]
 MNIST = "MNIST/raw/train-images-idx3-ubyte"
 FILES = {  # by choice: what of ANDIRON_DATA_DIR it reads
@@ -53,7 +54,7 @@ EXAMPLES = (
 @functools.cache  # composing one takes 0.1 s
 def composed(*overrides, conf=CONF):
     """The valid configuration of a command line."""
-    config = diagnosis.composed_by_hydra([*overrides], conf, *project.shipped_conf_dirs()[1:])
+    config = config_folders.composed_by_hydra([*overrides], conf, *project.shipped_conf_dirs()[1:])
     assert resolution.problems(config) == []
     return Train(**resolution.plain(config))
 
@@ -239,7 +240,7 @@ def test_files_are_short_enough_to_be_read_at_a_glance():
 def test_help_lists_every_group_with_its_choices_options_and_examples(tmp_path):
     text = train("--help", cwd=tmp_path)
 
-    for group, names in diagnosis.groups(*project.shipped_conf_dirs()).items():
+    for group, names in config_folders.groups(*project.shipped_conf_dirs()).items():
         assert f"\n{group}: {', '.join(names)}\n" in text
     for option in yaml.safe_load(train("--cfg", "job", cwd=tmp_path)):
         assert re.search(rf"^{option}:", text.split("Options")[1], flags=re.MULTILINE), option
@@ -252,7 +253,7 @@ def test_help_lists_every_group_with_its_choices_options_and_examples(tmp_path):
 def test_every_example_of_the_help_is_sound(example):
     overrides = example.removeprefix("andiron train ").split()
 
-    assert diagnosis.explain(overrides, CONF, Exception("sound")) == ["sound"]
+    assert mistakes.explain(overrides, CONF, Exception("sound")) == ["sound"]
 
 
 def test_cfg_job_prints_the_configuration_of_a_run_and_starts_none(tmp_path):

@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 WINGS = {
+    "explain": ["andiron/wings/explain"],
     "lab": ["andiron_lab"],
     "commands": ["andiron/wings/commands"],
     "runs": ["andiron/wings/runs"],
@@ -39,6 +40,10 @@ def test_without_a_wing_a_run_is_trained_and_resumed(folders, tmp_path):
         resumed = python(copy, "train.py", "resume=run", "num_epochs=2", *options)
 
     assert "epoch 2/2" in resumed
+    command = [sys.executable, "train.py", "bacth_size=3", *options]
+    wrong = subprocess.run(command, cwd=copy, capture_output=True, text=True)
+    assert wrong.returncode == 1 and "bacth_size" in wrong.stderr
+    assert "Traceback" not in wrong.stderr
 
 
 def test_without_any_wing_every_module_is_imported_and_tests_of_whole_runs_pass(tmp_path):

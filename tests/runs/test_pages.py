@@ -12,7 +12,7 @@ from pages import ALL, DOCS, ELSEWHERE, PAGES, README, ROOT, blocks, commands
 
 from andiron import outputs, protocols, tasks
 from andiron.__main__ import COMMANDS, OF_THE_LAB, others
-from andiron.shell.config import diagnosis
+from andiron.wings.explain import mistakes
 from andiron_lab import adversarial, masks
 
 
@@ -78,7 +78,7 @@ def test_every_override_in_a_command_is_sound():
                 overrides += choices if f"resume={run}" in overrides else ()
             offenders += [
                 (page, line, problem)
-                for problem in diagnosis.explain(overrides, ROOT / "conf", Exception("sound"))
+                for problem in mistakes.explain(overrides, ROOT / "conf", Exception("sound"))
                 if problem != "sound"
             ]
 

@@ -21,7 +21,7 @@ from andiron import errors, serialization
 from andiron.disk import files
 from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers, process
-from andiron.shell.config import composition, diagnosis, project, quoting
+from andiron.shell.config import composition, config_folders, project, quoting
 from andiron.shell.config.flags import ONE_RUN
 from andiron.shell.run import code_origin, resume_policy, run_record
 from andiron.shell.run.changed_options import joined
@@ -59,7 +59,7 @@ class Side:
         folder, trusted, changed = own.folder, own.trusted, list[Any]()
         conf_dir = project.default_conf_dir()
         before = asdict(run_record.config(folder, trusted))
-        conf_dirs = diagnosis.all_dirs(conf_dir, [])
+        conf_dirs = config_folders.all_dirs(conf_dir, [])
         given = recorded_overrides.recorded(folder, conf_dirs, OF_A_PROJECT)
         check = Inherited(before, given, [*self.overrides], trusted)
         with scratch.folder() as made:

@@ -7,7 +7,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from andiron.options import Resume
-from andiron.shell.config import arguments as command_arguments, composition, diagnosis
+from andiron.shell.config import arguments as command_arguments, composition, config_folders
 from andiron.shell.config import leaves, quoting, schema, trust
 from andiron.shell.config.composition import Task
 from andiron.shell.config.flags import ONE_RUN
@@ -32,7 +32,7 @@ def run(task: Task, conf_dir: Path, arguments: list[str], values: dict[str, Any]
     from andiron_lab.forks import fork_point  # imports torch
 
     command_arguments.check(arguments)
-    conf_dirs, parent = diagnosis.all_dirs(conf_dir, arguments), str(values["fork_from"])
+    conf_dirs, parent = config_folders.all_dirs(conf_dir, arguments), str(values["fork_from"])
     given, flags = inherited.divided(arguments)
     trusted = trust.of_user(conf_dirs, resume_arguments.trusted_packages(values), arguments)
     trusted, remedy = inherited.with_config_dir(trusted, parent, conf_dirs)

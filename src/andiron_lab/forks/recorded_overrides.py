@@ -13,7 +13,7 @@ from hydra.core.override_parser.types import Override
 from andiron import errors
 from andiron.disk import files
 from andiron.run_folder import RunFolder
-from andiron.shell.config import diagnosis, former_options, schema
+from andiron.shell.config import config_folders, former_options, schema
 from andiron.shell.config.arguments import parsed_override
 from andiron.shell.config.resolution import REFERENCE
 from andiron.shell.run.changed_options import (
@@ -34,7 +34,7 @@ def recorded(
     """
     overrides = recorded_overrides(folder)
     kept = without(overrides, *schema.INSTRUCTIONS, *former_options.NAMES)
-    check(folder.hydra / OVERRIDES, kept, diagnosis.groups(*conf_dirs), remedy)
+    check(folder.hydra / OVERRIDES, kept, config_folders.groups(*conf_dirs), remedy)
     return kept
 
 

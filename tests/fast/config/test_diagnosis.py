@@ -8,12 +8,14 @@ from omegaconf import OmegaConf
 from refusals import lacking, message_of
 
 from andiron import errors
+from andiron.plain import wings
 from andiron.shell.config import (
-    arguments as command_arguments, composition, diagnosis, misplaced, project, resolution, schema,
+    arguments as command_arguments, composition, config_folders, project, resolution, schema,
 )  # fmt: skip
+from andiron.wings.explain import misplaced, mistakes
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
-OPTIMIZERS = ", ".join(diagnosis.groups(*project.shipped_conf_dirs())["optimizer"])
+OPTIMIZERS = ", ".join(config_folders.groups(*project.shipped_conf_dirs())["optimizer"])
 
 
 def explained(*arguments):
@@ -22,7 +24,7 @@ def explained(*arguments):
         given = command_arguments.in_order(list(arguments))
     except errors.ConfigError as error:
         return [*error.problems]
-    return diagnosis.explain(given, CONF, Exception("its own\n   words"))
+    return mistakes.explain(given, CONF, Exception("its own\n   words"))
 
 
 def test_a_choice_below_a_folder_conf_that_is_not_read_is_pointed_out(tmp_path, monkeypatch):
@@ -141,6 +143,23 @@ def test_habits_of_a_template_are_answered_beside_paths_that_ask_hydra(tmp_path,
     assert explained(argument, f"--config-dir={tmp_path}") == [line]
 
 
+@pytest.mark.parametrize(("argument", "line"), [
+    ("optimizer=adamm", "In 'train': Could not find 'optimizer/adamm'"),
+    ("bacth_size=3", "Could not override 'bacth_size'."),
+    ("lr=[1,", "no viable alternative at input '[1,'"),
+    ("lr=abc", "lr=abc: should be a valid number"),
+    ("--lr=0.1", "--lr=0.1: no such flag"),
+])  # fmt: skip
+def test_without_the_wing_that_explains_a_mistake_has_hydras_own_words(monkeypatch, argument, line):
+    monkeypatch.setattr(wings, "optional", lambda name: None)
+
+    def refused():
+        composition.composed(CONF, command_arguments.in_order([argument]))
+
+    message = message_of(errors.ConfigError, refused)
+    assert f"\n  {line}" in message
+
+
 def test_every_mistake_is_reported_at_once():
     arguments = [
         "-m", "optimizer=adamm", "lr=abc", "batch_size=0", "num_epoch=3", "model.widht=1", "seed=[",
@@ -181,12 +200,12 @@ def test_a_train_yaml_of_another_trainer_is_refused_until_its_choices_are_in_the
     (tmp_path / "train.yaml").write_text("defaults: [{data: mine}]")
     arguments = ["--config-dir", str(tmp_path)]
     default = tmp_path / "project" / "default.yaml"
-    message = message_of(errors.ConfigError, diagnosis.all_dirs, CONF, arguments)
+    message = message_of(errors.ConfigError, config_folders.all_dirs, CONF, arguments)
     assert f"{tmp_path / 'train.yaml'}: is not read" in message and str(default) in message
     default.parent.mkdir()
     default.write_text("# @package _global_")
-    assert tmp_path in diagnosis.all_dirs(CONF, arguments)
-    assert CONF in diagnosis.all_dirs(CONF, ["--config-dir", str(CONF)])
+    assert tmp_path in config_folders.all_dirs(CONF, arguments)
+    assert CONF in config_folders.all_dirs(CONF, ["--config-dir", str(CONF)])
 
 
 def test_choices_of_the_user_that_hydra_would_pass_over_are_refused_by_name(tmp_path):
@@ -194,7 +213,7 @@ def test_choices_of_the_user_that_hydra_would_pass_over_are_refused_by_name(tmp_
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("_target_: mine.pictures")
     arguments = ["--config-dir", str(tmp_path)]
-    message = message_of(errors.ConfigError, diagnosis.all_dirs, CONF, arguments)
+    message = message_of(errors.ConfigError, config_folders.all_dirs, CONF, arguments)
     for name in ("data/mnist.yaml", "hydra/sweeper/optuna.yaml"):
         assert f"{tmp_path / name}: is not read" in message
     assert "mine.yaml" not in message
@@ -271,7 +290,7 @@ def test_a_node_or_a_list_of_nodes_replaces_what_stands_there(option, value):
     if override.is_sweep_override():  # as a sweeper gives it to the first job
         given[-1] = f"{override.get_key_element()}={next(override.sweep_string_iterator())}"
 
-    config = diagnosis.composed_by_hydra(given, CONF)
+    config = config_folders.composed_by_hydra(given, CONF)
 
     node = {"_target_": "mine.Part", "size": [3, 4]}
     assert OmegaConf.select(config, option) == ([node, node] if value[0] == "[" else node)
@@ -326,7 +345,7 @@ def test_the_groups_are_the_folders_and_their_options_the_files(tmp_path):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
 
-    assert diagnosis.groups(tmp_path) == {"a": ["three"], "b": ["one", "two"]}
+    assert config_folders.groups(tmp_path) == {"a": ["three"], "b": ["one", "two"]}
 
 
 @pytest.mark.parametrize("argument", ["x" * 300, "model.x=[" + "1," * 300, "", "a\0b"])

@@ -8,7 +8,7 @@ import pytest
 
 from andiron import errors
 from andiron.run_folder import LEDGER
-from andiron.shell.config import composition, diagnosis, project
+from andiron.shell.config import composition, config_folders, project
 from andiron.shell.config.project import NONE, Project
 
 TABLE = '[tool.andiron]\nconf = "conf"\ntrust = ["mine"]\n'
@@ -32,7 +32,7 @@ def project_in(folder: Path, monkeypatch) -> Project:
 def user_dirs(arguments: list[str]) -> list[Path]:
     """The folders that a command line is composed from, without Andiron's and the lab's."""
     shipped = project.shipped_conf_dirs()
-    folders = diagnosis.all_dirs(shipped[0], arguments)
+    folders = config_folders.all_dirs(shipped[0], arguments)
     return [folder for folder in folders if folder not in shipped]
 
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from andiron import errors
-from andiron.shell.config import composition, diagnosis, quoting
+from andiron.shell.config import composition, quoting
+from andiron.wings.explain import mistakes
 from conftest import ROOT
 
 SIGNS = [*"a1 ()[]{}#&=,'\"$\\:;~!?*<>|`%@.+-_öß日\t\n", "${", "${lr}", "\\\\", "null", "1e3", "on"]
@@ -72,5 +73,5 @@ def test_an_option_that_no_file_lists_is_shown_with_its_plus():
 def test_an_option_that_some_choices_of_a_sweep_lack_is_not_appended(group):
     option = "Could not override 'optimizer.momentum'. To append to your config use +optimizer.mom"
     typed = ["-m", group, "optimizer.momentum=0.9", "lr=1e-3,1e-2"]
-    (line,) = diagnosis.explain(typed, ROOT / "conf", ValueError(option))
+    (line,) = mistakes.explain(typed, ROOT / "conf", ValueError(option))
     assert ("To append" in line, "some choices alone" in line) == (False, "," in group)

@@ -14,7 +14,8 @@ from andiron.schedules import (
     Composed, Constant, Cosine, CosineRestarts, Linear, Sequential, Warmup, WarmupStableDecay,
 )  # fmt: skip
 from andiron.shell.assembly import targets
-from andiron.shell.config import diagnosis, resolution, schema
+from andiron.shell.config import resolution, schema
+from andiron.wings.explain import mistakes
 from refusals import lacking, message_of
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
@@ -420,6 +421,6 @@ def test_the_command_line_swaps_the_schedule_inside_a_warmup():
 def test_a_mistyped_schedule_inside_a_warmup_is_answered_by_the_nearest():
     overrides = ["scheduler=warmup", "scheduler@scheduler.schedule=liner"]
 
-    assert diagnosis.explain(overrides, CONF, Exception("unexplained"))[0].startswith(
+    assert mistakes.explain(overrides, CONF, Exception("unexplained"))[0].startswith(
         "scheduler=liner: no such scheduler; did you mean 'linear'?"
     )

@@ -7,7 +7,7 @@ from hydra import compose, initialize_config_dir
 
 from andiron import errors
 from andiron.disk import files
-from andiron.shell.config import composition, diagnosis, resolution
+from andiron.shell.config import composition, config_folders, resolution
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
 
@@ -15,7 +15,7 @@ CONF = Path(__file__).resolve().parents[3] / "conf"
 
 
 def composed(*overrides, own=()):
-    return diagnosis.composed_by_hydra(list(overrides), CONF, *own)
+    return config_folders.composed_by_hydra(list(overrides), CONF, *own)
 
 
 def problems(*overrides):

@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 
 from andiron import errors
 from andiron.run_folder import RunFolder
-from andiron.shell.config import arguments, composition, diagnosis
+from andiron.shell.config import arguments, composition, config_folders
 from andiron.shell.config.project import default_conf_dir
 from andiron.shell.run import changed_options, run_record
 from andiron.shell.training import resume_arguments
@@ -25,7 +25,7 @@ def folder(tmp_path):
     """The record of a run that began with the overrides `BEGUN`."""
     folder = RunFolder(tmp_path)
     run_record.begin(folder)
-    composed = diagnosis.composed_by_hydra(BEGUN, *diagnosis.all_dirs(CONF, []))
+    composed = config_folders.composed_by_hydra(BEGUN, *config_folders.all_dirs(CONF, []))
     run_record.write(folder, {
         folder.config: json.dumps(composition.checked_config(composed).recorded()).encode(),
         folder.hydra / "config.yaml": OmegaConf.to_yaml(composed).encode(),
@@ -36,7 +36,7 @@ def folder(tmp_path):
 
 def changed(folder, *given):
     """The options of the run with these overrides."""
-    overrides, dirs = arguments.in_order([*given]), diagnosis.all_dirs(CONF, [])
+    overrides, dirs = arguments.in_order([*given]), config_folders.all_dirs(CONF, [])
     record = run_record.config(folder)
     config, _ = changed_options.changed(record, folder, overrides, dirs)
     kept = changed_options.without([*record.variables], *map(changed_options.key_of, overrides))
@@ -72,7 +72,7 @@ def test_a_run_has_the_options_of_one_that_began_with_the_overrides(folder, give
 
 
 def test_a_recorded_override_that_added_an_option_still_adds_it(folder):
-    node, dirs = "metrics.f1={_target_: andiron.metrics.Loss}", diagnosis.all_dirs(CONF, [])
+    node, dirs = "metrics.f1={_target_: andiron.metrics.Loss}", config_folders.all_dirs(CONF, [])
     given = [node, "lr=0.02", "early_stopping=patience"]
     _, files = changed_options.changed(run_record.config(folder), folder, given, dirs)
     recorded = yaml.safe_load(files["overrides.yaml"])

@@ -6,7 +6,6 @@
 ['~loss', '+loss={_target_: mine.Loss}', '++metrics.f1=null', '++metrics.f1={_target_: mine.F1}']
 """
 
-import shlex
 from argparse import ArgumentParser, Namespace
 from itertools import chain
 from typing import NoReturn
@@ -21,9 +20,7 @@ from andiron.disk import files
 from andiron.plain import wings
 from andiron.plain.plain_values import Plain
 from andiron.shell.config import quoting
-from andiron.shell.config.misplaced import current_name
-from andiron.shell.config.schema import APART, NAMED_GROUPS, NODE_GROUPS, Train
-from andiron.shell.config.violations import fields_of
+from andiron.shell.config.schema import APART, NAMED_GROUPS, NODE_GROUPS
 
 FOLDERS = ("hydra.run.dir", "hydra.sweep.dir")
 TEXTS = {*FOLDERS, "fork_from", "name", "resume", "start_from", "sweep_name"}
@@ -40,7 +37,12 @@ def in_order(arguments: list[str]) -> list[str]:
     Raises: ConfigError for a flag that is unknown, lacks its value, or would read a pickle.
     """
     options, unknown = _parser().parse_known_intermixed_args(arguments)
-    problems = [_unknown(flag, arguments) for flag in unknown if flag[:1] == "-"]
+    mistakes = wings.optional("explain.mistakes") if unknown else None
+    problems = [
+        mistakes.unknown_flag(flag, arguments) if mistakes else f"{flag}: no such flag"
+        for flag in unknown
+        if flag[:1] == "-"
+    ]
     if options.experimental_rerun is not None:
         problems.append(
             f"--experimental-rerun={options.experimental_rerun}: would read a pickle; resume=<run "
@@ -177,6 +179,12 @@ def _length(value: object) -> float:
     return (float(value.stop or 0) - float(value.start or 0)) / float(value.step)
 
 
+def flags() -> list[str]:
+    """The names of Hydra's flags."""
+    # private: argparse lists its options in the text of its help only
+    return [name for action in _parser()._actions for name in action.option_strings]
+
+
 def _parser() -> ArgumentParser:
     parser = get_args_parser()  # private: Hydra has no other list of its flags
     parser.error = _refuse  # type: ignore[method-assign]
@@ -185,19 +193,3 @@ def _parser() -> ArgumentParser:
 
 def _refuse(message: str) -> NoReturn:
     raise errors.ConfigError(f"{message.removeprefix('argument ')}; --hydra-help lists the flags")
-
-
-def _unknown(flag: str, arguments: list[str]) -> str:
-    """The problem of an unknown flag, perhaps an option with dashes."""
-    # private: argparse lists its options in the text of its help only
-    names = [name for action in _parser()._actions for name in action.option_strings]
-    flags = [name for name in names if name.startswith("--")]
-    name, _, value = flag.partition("=")
-    option = current_name(name.lstrip("-"))
-    following = arguments[arguments.index(flag) + 1 :][:1]
-    value = value or next((text for text in following if "=" not in text), "...")
-    is_option = option.partition(".")[0] in fields_of(Train).parameters
-    typed = shlex.quote(f"{option}={value}")
-    hint = f"; options have no dashes: {typed}" if is_option else errors.nearest(name, flags)
-    near = {"nearest": option} if is_option else errors.choices(name, flags)
-    return errors.Problem(f"{flag}: no such flag{hint}", kind="unknown_option", option=name, **near)

@@ -21,8 +21,9 @@ from hydra.types import RunMode, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
 from andiron import errors, ranges
+from andiron.plain import wings
 from andiron.shell.config import (
-    arguments as command_arguments, diagnosis, hydra_node, resolution, schema, search_path,
+    arguments as command_arguments, config_folders, hydra_node, resolution, schema,
 )  # fmt: skip
 from andiron.shell.config.signatures import signature
 from andiron.shell.config.trust import Trust
@@ -53,12 +54,12 @@ def composed(conf_dir: Path, arguments: list[str]) -> schema.Train:
     Raises: ConfigError with every mistake in them.
     """
     overrides = command_arguments.parsed(arguments).overrides
-    conf_dirs = diagnosis.all_dirs(conf_dir, arguments)
+    conf_dirs = config_folders.all_dirs(conf_dir, arguments)
     if missing := [folder for folder in conf_dirs if not folder.is_dir()]:
         raise errors.ConfigError(f"--config-dir={missing[0]}: no such folder")
     command_arguments.check(arguments)
     try:
-        config = diagnosis.composed_by_hydra(overrides, *conf_dirs, has_hydra=True)
+        config = config_folders.composed_by_hydra(overrides, *conf_dirs, has_hydra=True)
     except Exception as error:  # Hydra's: an assertion or a TypeError may be among them
         raise user_error(error, arguments, conf_dir) from error
     return checked_job(config, checked_config)
@@ -97,7 +98,7 @@ def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = chec
     """
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises its errors instead of printing and exiting
     register_resolvers()
-    search_path.use(diagnosis.all_dirs(conf_dir, arguments)[1:])
+    config_folders.use(config_folders.all_dirs(conf_dir, arguments)[1:])
     command_arguments.check(arguments)
     as_called, sys.argv = sys.argv, [sys.argv[0], *arguments]  # Hydra reads its arguments there
     job = Composed(task, check, as_called)
@@ -171,7 +172,9 @@ def user_error(error: Exception, arguments: list[str], conf_dir: Path) -> errors
     if isinstance(error, OSError) and not isinstance(error, HydraException):
         is_sweep = command_arguments.parsed(arguments).multirun
         return errors.RunFolderError(_unmade(error, "sweep" if is_sweep else "run"))
-    return errors.ConfigError(diagnosis.explain(arguments, conf_dir, error))
+    mistakes = wings.optional("explain.mistakes")
+    lines = mistakes.explain(arguments, conf_dir, error) if mistakes else resolution.message(error)
+    return errors.ConfigError(lines)
 
 
 def _unmade(error: OSError, option: str) -> str:

@@ -9,34 +9,18 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
-import yaml
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from andiron import errors
 from andiron.plain.plain_values import Plain
-from andiron.shell.config import former_options, misplaced, project, schema
+from andiron.shell.config import former_options, project, schema
 from andiron.shell.config.leaves import leaves
 from andiron.shell.config.trust import Trust
 from andiron.shell.config.violations import Problems
 
 REFERENCE = re.compile(r"\$\{([\w.]+)\}")  # to another option or variable
-OWN_GROUPS = "; a group of your own is added in project/default.yaml (docs/from_lightning.md)"
-APPEND = " To append to your config use +"  # in Hydra's words
-HIDDEN = "an option, which a folder of yours with its name hides: rename the folder"
-UNCHOSEN = re.compile(r"Could not override '([^']+)'\. No match in the defaults list\..*")
-REMEDIES = {  # by patterns of Hydra's words
-    "Unknown plugin class": "leave _target_ out: `override /hydra/sweeper: optuna` chooses a class",
-    "Multiple values for": "on the command line without a plus before it",
-    "@.+Did you mean to override": "the first line of that file is to be: # @package _global_",
-    "override '[^@]+Did you mean to override":
-        "a file chooses of the groups above its own in train.yaml: choose this one in "
-        "project/default.yaml or an experiment",
-    "Cannot merge":
-        "`override /GROUP: null` among the defaults of the file removes what stands there; choices "
-        "stand there too, as `override /writers: [csv]` in place of `writers: [csv]`",
-}
 
 
 def problems(
@@ -124,31 +108,10 @@ def _emptied_groups() -> list[str]:
 
 
 def message(error: Exception) -> str:
-    """The message of Hydra or OmegaConf on one line, after the option or file that it names."""
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        mark = error.problem_mark
-        place = f"line {mark.line + 1}, column {mark.column + 1}"
-        return f"{mark.name}: no YAML: {place}: {error.problem}"
-    if isinstance(error, RecursionError):
-        return "nested too deeply, or a defaults list that includes itself: choose another file"
+    """The error on one line, after the option that it names."""
     if isinstance(error, OmegaConfBaseException) and error.full_key:
         return f"{error.full_key}: {str(error.msg).splitlines()[0]}"
-    reason = " ".join(str(error).split())
-    if unchosen := UNCHOSEN.search(reason):
-        group, place = unchosen[1], reason[: unchosen.start()]
-        if is_hidden(group):
-            return f"{place}{group}: {HIDDEN}"
-        near = errors.nearest(misplaced.current_name(group), schema.resume_policy())
-        return f"{place}{group}: no such group{near}{OWN_GROUPS}"
-    wrong, own, _ = reason.partition(f"{APPEND}hydra")
-    if own:  # which does not exist either
-        return f"{wrong} There is no such option of Hydra; --cfg hydra prints all"
-    return "; ".join([reason, *(REMEDIES[words] for words in REMEDIES if re.search(words, reason))])
-
-
-def is_hidden(group: str) -> bool:
-    """Whether this group of a user's has the name of an option that no file chooses."""
-    return group in schema.resume_policy().keys() - schema.CHOSEN
+    return errors.one_line(error)
 
 
 def _unconverted(value: object) -> Any:

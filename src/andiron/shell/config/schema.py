@@ -16,10 +16,10 @@ from pydantic import Field
 from andiron import errors
 from andiron.disk import files
 from andiron.options import LearnerOptions, Resume, option
-from andiron.plain import readable
+from andiron.plain import readable, wings
 from andiron.plain.plain_values import Named, Plain
 from andiron.ranges import Count, Device, Every, Index, Positive, RunName, SetName, StartFrom
-from andiron.shell.config import former_options, misplaced, node_checks, rules, violations
+from andiron.shell.config import former_options, node_checks, rules, violations
 from andiron.shell.config.trust import LIST_ALONE, Trust
 from andiron.shell.config.violations import Problems, fields_of
 
@@ -281,7 +281,8 @@ def problems(plain: Named) -> Problems:
                 lines[path] = f"{path}: {reason}"
             elif "_target_" not in node:
                 lines |= node_checks.no_target(path, None)
-    return misplaced.corrected(lines, fields_of(Train), plain)
+    misplaced = wings.optional("explain.misplaced") if lines else None
+    return misplaced.corrected(lines, plain) if misplaced else lines
 
 
 def _length_problems(plain: Named) -> Problems:

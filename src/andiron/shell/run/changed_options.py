@@ -18,7 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 from andiron import errors
 from andiron.disk import files
 from andiron.run_folder import RunFolder
-from andiron.shell.config import diagnosis, schema
+from andiron.shell.config import config_folders, schema
 from andiron.shell.config.leaves import MISSING, differences, leaves
 from andiron.shell.config.resolution import REFERENCE
 from andiron.shell.config.schema import Train
@@ -39,7 +39,7 @@ def changed(
     """
     keys, recorded = [*map(key_of, given)], recorded_overrides(folder)
     config = _with_references(record, folder, keys)
-    groups = diagnosis.groups(*conf_dirs)
+    groups = config_folders.groups(*conf_dirs)
     parsed = OverridesParser.create().parse_overrides(given)
     chosen = [override for override in parsed if _is_choice(override, groups)]
     for override in chosen:  # first: others set options in what they choose
@@ -121,7 +121,7 @@ def _choose(
     what a recorded override has set.
     """
     group, of_choice = str(override.key_or_group), [str(override.input_line)]
-    composed = (diagnosis.composed_by_hydra(given, *conf_dirs) for given in (of_choice, []))
+    composed = (config_folders.composed_by_hydra(given, *conf_dirs) for given in (of_choice, []))
     chosen, usual = map(_raw, composed)
     if group in chosen:
         config[group] = chosen[group]

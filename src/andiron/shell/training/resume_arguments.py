@@ -17,7 +17,7 @@ from andiron.shell.cli.signals import Signals
 from andiron.shell.config import (
     arguments as command_arguments,
     composition,
-    diagnosis,
+    config_folders,
     flags,
     project,
     schema,
@@ -69,7 +69,7 @@ def run(task: Callable[..., Any], conf_dir: Path, arguments: list[str]) -> None:
 
 def _resume(task: Callable[..., Any], conf_dir: Path, arguments: list[str], values: Plain) -> None:
     command_arguments.check(arguments)
-    conf_dirs, packages = diagnosis.all_dirs(conf_dir, arguments), trusted_packages(values)
+    conf_dirs, packages = config_folders.all_dirs(conf_dir, arguments), trusted_packages(values)
     folder = _named_folder(values, arguments)
     given = command_arguments.parsed(arguments).overrides
     overrides = without(given, *schema.INSTRUCTIONS, "hydra")
