@@ -17,12 +17,12 @@ from andiron.protocols import ValidStep
 from andiron.run_folder import RunFolder
 from andiron.shell.assembly import components, devices, network, target_kinds
 from andiron.shell.assembly.network import SizeLimit
-from andiron.shell.config import from_python, project, trust as trusted_names
-from andiron.shell.config.from_python import Unrecorded
+from andiron.shell.config import project, trust as trusted_names
 from andiron.shell.config.schema import FROM_PYTHON, Train
 from andiron.shell.config.trust import Trust
 from andiron.shell.run import named_folder, run_record, status
-from andiron.wings.trained import chosen_weights, recorded_data
+from andiron.wings.trained import chosen_weights, from_python, recorded_data
+from andiron.wings.trained.from_python import Unrecorded
 from andiron.wings.trained.trained_run import Run
 
 
