@@ -63,8 +63,6 @@ EXCEPTIONS = {  # to become fewer
     "andiron.shell.assembly.grouped_optimizer": {"andiron.schedules"},
     "andiron.shell.assembly.network": {"andiron.models.activation_checkpointing"},
     "andiron.shell.assembly.targets": {"andiron.schedules"},
-    # weights are read from a file of any format
-    "andiron.shell.assembly.start_from": {"andiron.serialization"},
 }  # fmt: skip
 # imported when a learner is built from Python, so that the learner itself needs no shell
 DOOR = "andiron.learner.builder", "andiron.shell.python_run.folder_host"

@@ -11,9 +11,11 @@ from safetensors.torch import save_file
 from torch import nn
 
 from andiron import errors
-from andiron.shell.assembly import start_from
+from andiron.plain import wings
+from andiron.shell.assembly import components
 from andiron.shell.config.schema import Train
 from andiron.tasks import Classifier
+from andiron.wings.trained import start_from
 from refusals import message_of
 
 HEAD = "network.2.weight"
@@ -24,13 +26,23 @@ def network(classes=2):
     return nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, classes))
 
 
+def starting_from(given):
+    """A configuration that starts from weights, its components left out."""
+    names = "data", "task", "model", "metrics", "optimizer", "scheduler"
+    return Train(lr=1.0, **{name: {} for name in names}, start_from=given)
+
+
 def loaded(given, facts=(), classes=2):
     """The record of loading the weights that `given` names, and the task."""
-    names = "data", "task", "model", "metrics", "optimizer", "scheduler"
-    config = Train(lr=1.0, **{name: {} for name in names}, start_from=given)
-    task = Classifier(network(classes))
+    config, task = starting_from(given), Classifier(network(classes))
     files = start_from.weights_of(config)
     return start_from.load(config, files, task, dict(facts)), task
+
+
+def test_without_the_wing_that_reads_weights_the_option_is_refused(monkeypatch):
+    monkeypatch.setattr(wings, "optional", lambda name: None)
+    message = message_of(errors.ConfigError, components.build, starting_from("a.safetensors"))
+    assert "start_from: is read by andiron/wings/trained, which is missing" in message
 
 
 def lines_of(message):

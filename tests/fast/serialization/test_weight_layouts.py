@@ -13,10 +13,10 @@ from torch import nn
 from torchvision import models as torchvision
 
 from andiron import errors, models, serialization
-from andiron.shell.assembly import start_from
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
 from andiron.tasks import Classifier
+from andiron.wings.trained import start_from
 from refusals import message_of
 
 PICTURES = (3, 64, 64)

@@ -22,7 +22,7 @@ from andiron.distributed import World
 from andiron.optim import GroupedOptimizer
 from andiron.optim.owners import group_table
 from andiron.options import LearnerOptions
-from andiron.plain import readable
+from andiron.plain import readable, wings
 from andiron.plain.plain_values import Named
 from andiron.schedules import Schedule
 from andiron.shell.assembly import (
@@ -30,7 +30,6 @@ from andiron.shell.assembly import (
     division,
     grouped_optimizer,
     network,
-    start_from,
     target_kinds,
     targets,
 )
@@ -42,6 +41,7 @@ from andiron.shell.run import lab_options
 
 log = logging.getLogger("andiron")
 CHOOSING = {f"andiron.data.{name}" for name in ("balanced", "kfold", "partial")}
+START_FROM = "trained.start_from"  # of the wings
 SHARDED = "sharded.fully_sharded"
 CSV, PICTURES = "andiron.data.csv", "andiron.data.image_folder"
 MOST_CLASSES = 20  # named in a line
@@ -91,11 +91,25 @@ def build(
     if config.shards:
         lab_options.module(SHARDED, "strategy=fsdp").join_groups(config, world)
     with nullcontext() if trusted is None else unwritten():
-        weights = world.decided(partial(start_from.weights_of, config, trusted))
+        weights = world.decided(partial(_weights_to_start_from, config, trusted))
         components = world.after_first(partial(_built, config, size_limit, weights, world))
     _check_same(components.splits, world)
     host_memory.map_once([loader.dataset for loader in components.loaders], world)
     return components
+
+
+def _weights_to_start_from(config: Train, trusted: trust.Trust | None) -> list[Path] | None:
+    """The files that `start_from` names; None without it.
+
+    A fork has the weights of its parent.
+    Raises: ConfigError without the wing that reads them; see its `weights_of`.
+    """
+    if config.start_from is None or config.fork_from is not None:
+        return None
+    if (reader := wings.optional(START_FROM)) is None:
+        raise errors.ConfigError("start_from: is read by andiron/wings/trained, which is missing")
+    files: list[Path] = reader.weights_of(config, trusted)
+    return files
 
 
 def _check_same(splits: Splits, world: World) -> None:
@@ -133,7 +147,8 @@ def _built(
     lengths = horizons(config, len(train))
     started = {}
     if weights is not None:
-        started = {"start_from": start_from.load(config, weights, model, splits.facts)}
+        loaded = wings.optional(START_FROM).load(config, weights, model, splits.facts)
+        started = {"start_from": loaded}
     add_adapters(config, model, size_limit)
     if config.strategy == "fsdp":
         sharding = lab_options.module(SHARDED, "strategy=fsdp")

@@ -202,17 +202,14 @@ def _written(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else quoted(value)
 
 
-def weights_of(config: Train, trusted: trust.Trust | None = None) -> list[Path] | None:
+def weights_of(config: Train, trusted: trust.Trust | None = None) -> list[Path]:
     """The files that `start_from` names, checked as far as possible before there are data.
 
-    None without it, and for a fork, which has the weights of its parent. The weights of a run's
-    folder are the trained ones, or the newest checkpoint's in its store. That run may name what
-    `trusted` allows, by default what the user's `config` names.
+    The weights of a run's folder are the trained ones, or the newest checkpoint's in its store.
+    That run may name what `trusted` allows, by default what the user's `config` names.
     Raises: ConfigError or DataError for a missing file or one of another format; ConfigError for a
     file of torch.save that a run's folder names, and `trusted` does not.
     """
-    if config.start_from is None or config.fork_from is not None:
-        return None
     path = named_folder.absolute(as_mapping(config)["path"])
     folder = RunFolder(path)
     if folder.manifest.exists() or folder.checkpoints.exists():
