@@ -17,6 +17,7 @@ import json
 import os
 import random
 import runpy
+import shlex
 import signal
 import socket
 import subprocess
@@ -183,6 +184,11 @@ def _started(executable: str, source: Path | None, at_end: contextlib.ExitStack)
     return here
 
 
+def starting(folder: Path, *words: str) -> str:
+    """A shell command for `python *words` whose own processes are forked from it."""
+    return shlex.join(["env", f"ROOM={ROOM}", sys.executable, __file__, "", str(folder), *words])
+
+
 def serve(connection: socket.socket) -> Callable[[], object]:
     """Forks a process for each request; returns in the forked one, with what it has to run."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the processes
@@ -224,19 +230,30 @@ def _become(request: Mapping[str, Any], descriptors: Sequence[int]) -> Callable[
     _show_environment()
     words = request["arguments"]
     if "-m" in words[2:] or any(word.endswith(STARTERS) for word in words):
-        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        if os.fork() == 0:
-            here.close()
-            return serve(there)
-        there.close()
-        Forked.server = here
+        return _beside_a_server(words[1:])
+    return _ready(words[1:])
+
+
+def _beside_a_server(words: Sequence[str]) -> Callable[[], object]:
+    """Has the further processes of this one forked from it, as it is now."""
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    if os.fork() == 0:
+        here.close()
+        return serve(there)
+    there.close()
+    Forked.server = here
+    return _ready(words)
+
+
+def _ready(words: Sequence[str]) -> Callable[[], object]:
+    """The program of `python *words`, once this process is as a new one."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     random.seed()
     gc.enable()
     # the destructors of torch's libraries take longer than most tests train; Python's own end stays
     LIBC.on_exit(LIBC._exit, None)
     _open_streams()
-    return _program(request["arguments"][1:])
+    return _program(words)
 
 
 def _show_environment() -> None:
@@ -284,12 +301,13 @@ def _program(arguments: Sequence[str]) -> Callable[[], object]:
 
 if __name__ == "__main__":
     BASE = sys.path[1:]
-    sys.path[:1] = filter(None, sys.argv[2:])
+    sys.path[:1] = filter(None, sys.argv[2:3])
     subprocess.Popen = Forked  # for those that import it by its name
     util.spawnv_passfds = _spawned
     for name in MODULES:
         with contextlib.suppress(ImportError):  # a wing that is not there
             importlib.import_module(name)
     gc.freeze()
-    run = serve(socket.socket(fileno=int(sys.argv[1])))
+    number, _, *words = sys.argv[1:]
+    run = _beside_a_server(words) if words else serve(socket.socket(fileno=int(number)))
     run()

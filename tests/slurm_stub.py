@@ -16,6 +16,8 @@ import sys
 import time
 from pathlib import Path
 
+import preloaded
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
@@ -32,6 +34,9 @@ def installed(folder, *, gpus=1, hosts_of=None):
         script = f'#!/bin/sh\nexec {sys.executable} {Path(__file__)} {name} "$@"\n'
         (folder / name).write_text(script)
         (folder / name).chmod(0o755)
+    command = preloaded.starting(ROOT / "src", "-m", "torch.distributed.run")
+    (folder / "torchrun").write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+    (folder / "torchrun").chmod(0o755)
     path = [folder, Path(sys.executable).parent, os.environ["PATH"]]
     stub = {"folder": str(folder), "gpus": gpus, "hosts_of": hosts_of}
     return {
