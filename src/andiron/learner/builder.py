@@ -147,7 +147,7 @@ class LearnerBuilder:
     def renderer(self, renderer: Renderer | None) -> "LearnerBuilder":
         """Sets the renderer that shows progress; None prints nothing.
 
-        Default: a line for each epoch; in a notebook a bar, a plot and a table that are redrawn.
+        Default: a line for each epoch; in a notebook the lab's bar and table, redrawn.
         """
         return self._choose(renderer=renderer)
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from andiron.plain import wings
 from andiron.protocols import Renderer
-from andiron.render.notebook import Notebook, is_in_notebook
 from andiron.render.plain import Plain
 
 COLUMNS, ROWS = 100, 30  # of the smallest terminal for the dashboard by default
@@ -40,8 +39,13 @@ def Live() -> Renderer:
 
 
 def for_python() -> Renderer:
-    """A redrawn output of the cell in a notebook; plain lines in a script."""
-    return Notebook() if is_in_notebook() else Plain()
+    """The redrawn output of a notebook, if the lab is there; else plain lines."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython and ipython.get_ipython()
+    is_in_notebook = type(shell).__name__ == "ZMQInteractiveShell"
+    lab = is_in_notebook and wings.optional(f"{wings.LAB}.views.notebook")
+    renderer: Renderer = lab.Notebook() if lab else Plain()
+    return renderer
 
 
-__all__ = ["Dashboard", "Live", "Notebook", "Plain", "auto", "for_python"]
+__all__ = ["Dashboard", "Live", "Plain", "auto", "for_python"]

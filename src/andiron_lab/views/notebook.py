@@ -1,7 +1,6 @@
 """One output of a notebook cell, redrawn while a run trains: a bar and a table."""
 
 import base64
-import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
@@ -19,13 +18,6 @@ from andiron.render.text import TimeLeft
 
 SECONDS_BETWEEN_DRAWINGS = 0.5
 MOST_ROWS = 12  # epochs in the table
-
-
-def is_in_notebook() -> bool:
-    """Whether the caller is a cell of a notebook, whose output can be redrawn."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython and ipython.get_ipython()
-    return type(shell).__name__ == "ZMQInteractiveShell"
 
 
 class Notebook:

@@ -6,8 +6,10 @@ import types
 import pytest
 
 from andiron import render
+from andiron.plain import wings
 from andiron.progress import Progress
 from andiron.protocols import Point
+from andiron_lab.views.notebook import Notebook
 
 SUMMARY = {
     "model": "MLP", "num_parameters": 1234, "updates": 6, "seconds": 2.0,
@@ -53,7 +55,7 @@ def displays(monkeypatch):
 
 def test_a_notebook_has_one_output_with_bar_and_table(displays):
     shown = render.for_python()
-    assert isinstance(shown, render.Notebook)
+    assert isinstance(shown, Notebook)
     progress = Progress(num_epochs=2, num_updates=8, updates=4)
     shown.start(progress)
     for updates in (2, 4):
@@ -72,5 +74,8 @@ def test_a_notebook_has_one_output_with_bar_and_table(displays):
     assert "<td>recall</td>" in page and "cat" not in page
 
 
-def test_a_script_prints_plain_lines():
+def test_a_script_or_a_notebook_without_the_lab_prints_plain_lines(request, monkeypatch):
+    assert isinstance(render.for_python(), render.Plain)
+    request.getfixturevalue("displays")
+    monkeypatch.setattr(wings, "optional", lambda name: None)
     assert isinstance(render.for_python(), render.Plain)
