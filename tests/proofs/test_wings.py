@@ -42,7 +42,7 @@ def test_without_a_wing_a_run_is_trained_and_resumed(folders, tmp_path):
     assert "epoch 2/2" in resumed
     command = [sys.executable, "train.py", "bacth_size=3", *options]
     wrong = subprocess.run(command, cwd=copy, capture_output=True, text=True)
-    assert wrong.returncode == 1 and "bacth_size" in wrong.stderr
+    assert wrong.returncode == 2 and "bacth_size" in wrong.stderr
     assert "Traceback" not in wrong.stderr
 
 
