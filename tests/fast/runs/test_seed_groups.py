@@ -16,7 +16,7 @@ def test_the_best_is_in_doubt_if_another_group_has_values_as_good():
 
     assert line(good, bad) is None and line(good) is None and line([0.9]) is None
     assert "group 2 has values as good as the first has" in line(bad, close, good)
-    assert "one seed a group does not show which is best" in line([0.9], [0.8], [0.7])
+    assert "seeds RUN --add 2` trains more" in line([0.9], [0.8], [0.7])  # also of a search
     assert line([0.93], good, [0.8]) is None
 
 

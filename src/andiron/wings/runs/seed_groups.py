@@ -132,7 +132,8 @@ def doubt(rows: Sequence[Row], metric: str) -> str | None:
         if min(values) <= max(first) and min(first) <= max(values)
     ]
     if max(map(len, [first, *others])) == 1 < len(rows):
-        lines.append("one seed a group does not show which is best: seed=1,2,3 trains more")
+        more = wings.command("seeds RUN --add 2")
+        lines.append(f"one seed a group does not show which is best: `{more}` trains more")
     elif beside:
         why = f"group {readable.joined(beside)} has values as good as the first has"
         if len(by_seed(rows[0].runs)) == 1:  # not of folds, which share training samples
