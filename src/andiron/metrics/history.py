@@ -14,7 +14,7 @@ from andiron.protocols import Metric, Point
 class Standing:
     """The best and last value of one metric on one split; epochs count from 1, earliest best.
 
-    The best is NaN for a metric without a direction.
+    Epoch 0 is before the first update. The best is NaN for a metric without a direction.
     """
 
     best: float
@@ -34,16 +34,17 @@ class History:
         """Counts the point if it is an epoch's own mean."""
         if not point.whole_epoch:
             return
+        now = point.epoch if point.updates else 0
         split = self.standings.setdefault(point.split, {})
         for name, value in point.values.items():
-            before = split.get(name, Standing(value, point.epoch, value, point.epoch))
+            before = split.get(name, Standing(value, now, value, now))
             best, epoch = before.best, before.epoch_of_best
             direction = improvement.direction_of(name, self.directions)
             if direction is None:
-                best, epoch = math.nan, point.epoch
+                best, epoch = math.nan, now
             elif improvement.is_better(value, best if math.isfinite(best) else None, direction):
-                best, epoch = value, point.epoch
-            split[name] = Standing(best, epoch, value, point.epoch)
+                best, epoch = value, now
+            split[name] = Standing(best, epoch, value, now)
 
     def state_dict(self) -> Plain:
         """The standings as plain values."""

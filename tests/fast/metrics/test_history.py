@@ -32,6 +32,13 @@ def test_the_best_loss_is_the_lowest_and_the_best_accuracy_the_highest():
     assert standings["accuracy"] == Standing(best=0.8, epoch_of_best=2, last=0.3, last_epoch=3)
 
 
+def test_a_value_from_before_the_first_update_is_of_epoch_0():
+    made = History([Loss()])
+    for updates, loss in enumerate([0.1, 0.3]):
+        made.add(Point("valid", updates, epoch=1, values={"loss": loss}, whole_epoch=True))
+    assert made.standings["valid"]["loss"] == Standing(0.1, 0, 0.3, 1)
+
+
 def test_the_directions_differ_on_the_same_values():
     standings = history([0.5, 0.2, 0.9], accuracies=[0.5, 0.2, 0.9]).standings["valid"]
     assert (standings["loss"].epoch_of_best, standings["accuracy"].epoch_of_best) == (2, 3)

@@ -217,12 +217,13 @@ class RunReader:
         best_directions = self._best_directions()
         try:
             for line in self.epoch_lines():
-                epochs, updates = max(epochs, line.epoch), max(updates, line.updates)
+                epoch = line.epoch if line.updates else 0
+                epochs, updates = max(epochs, epoch), max(updates, line.updates)
                 for metric, value in line.values.items():
                     direction = improvement.direction_of(metric, best_directions)
                     name = f"{line.split}/{metric}"
                     before = standings.get(name)
-                    standings[name] = standing_after(before, value, line.epoch, direction)
+                    standings[name] = standing_after(before, value, epoch, direction)
                 if len(standings) > MOST_METRICS:
                     why = f"more than {MOST_METRICS:,} metrics"
                     raise errors.DataError(f"{self.folder.metrics}: {why}")
