@@ -40,6 +40,7 @@ from andiron.tasks.criterion import Criterion, Loss, Supervised
 from andiron.tasks.language import nll_beside
 
 OF_CLASSES = {1: ClassificationOutput, 2: SequenceOutput}  # by the dimensions of the targets
+IN_THE_DATA = "standardise them in the data set, or use task=regression with"
 OF_LABELS = (BinaryCrossEntropy, nn.BCEWithLogitsLoss)  # losses of several yes-or-no answers
 OF_ANSWERS = {1: BinaryClassificationOutput, 2: MultiLabelClassificationOutput}
 
@@ -218,6 +219,9 @@ class Forward(Supervised):
         """The item of the configured loss, which takes classes in dimension 1."""
         if self.loss.is_elementwise:  # integers are values too
             targets = targets.to(output.dtype)
+            if self.training and not self._is_checked:
+                checks.warn_of_unit(targets, True, True, IN_THE_DATA)
+                self._is_checked = True
         logits, compared = output, targets
         if output.dim() == targets.dim() + 1 > 2 and not targets.is_floating_point():
             is_last = output.shape[:-1] == targets.shape

@@ -52,7 +52,9 @@ def wrong_number(outputs: int, num_classes: int) -> errors.MismatchError:
     )
 
 
-def warn_of_unit(targets: Float[Tensor, "batch ..."], of_mean: bool, of_std: bool) -> None:
+def warn_of_unit(
+    targets: Float[Tensor, "batch ..."], of_mean: bool, of_std: bool, remedy: str = "add"
+) -> None:
     """Warns of a mean far from 0 or a standard deviation far above 1; of few outputs, of each."""
     is_table = targets.dim() == 2 and targets.shape[1] <= MOST_COLUMNS
     columns = targets.unbind(1) if is_table else [targets]
@@ -63,8 +65,9 @@ def warn_of_unit(targets: Float[Tensor, "batch ..."], of_mean: bool, of_std: boo
     if is_far and len(values) == len(columns):
         log.warning(
             "task: the data gives no mean and standard deviation of the targets, and the first "
-            "batch is far from 0 and 1: training is slow and ends worse; add %s %s (of this batch; "
+            "batch is far from 0 and 1: training is slow and ends worse; %s %s %s (of this batch; "
             "the values of all training targets are better; 0 and 1 leave targets as they are)",
+            remedy,
             _override("target_mean", [f"{mean:.6g}" for mean in means]),
             _override("target_std", [f"{std:.4g}" if std else "..." for std in stds]),
         )

@@ -269,6 +269,14 @@ def test_the_item_is_by_the_shapes_of_output_and_targets(loss, output, targets, 
     assert type(item).__name__ == kind and item.output.shape == shape
 
 
+def test_targets_of_values_in_their_own_unit_are_named_once(caplog):
+    task = Forward(Tensor(nn.Linear(2, 1)), MeanSquaredError(), inputs=["x"], targets="y")
+    for _ in range(2):
+        task.train_step({"x": torch.ones(6, 2), "y": torch.arange(6.0)[:, None] * 1000})
+    (line,) = caplog.messages
+    assert "in the data set, or use task=regression with task.target_mean=2500 " in line
+
+
 def test_a_target_beyond_the_networks_classes_names_the_option():
     batch = {"ids": torch.tensor([1, 2]), "labels": torch.tensor([0, 8])}
     task = Forward(Own(), targets="labels")
