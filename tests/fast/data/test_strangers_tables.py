@@ -667,6 +667,15 @@ def test_bytes_below_a_plain_title_lead_to_the_encoding(tmp_path):
     assert refusal(path).startswith(said)
 
 
+def test_a_file_in_utf_8_is_named_if_another_encoding_reads_it(tmp_path, caplog):
+    path = tmp_path / "t.csv"
+    for encoding in ("cp1250", "utf-8"):
+        path.write_text("x,y\n" + "Gdańsk,1\nKraków,0\n" * 20, encoding=encoding)
+        load(path, "y", encoding="cp1250")
+    (line,) = (line for line in caplog.messages if "UTF-8" in line)
+    assert line.endswith(f"iconv -f utf-8 -t cp1250 {path} > new.csv")
+
+
 def test_numbers_with_signs_lead_to_the_command_that_removes_them(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + "".join(f"{row}%,{row % 2}\n" for row in range(40)))

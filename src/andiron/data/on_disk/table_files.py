@@ -12,8 +12,9 @@ import json
 import logging
 import lzma
 import re
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -83,6 +84,13 @@ def _start(file: File) -> bytes:
 
 def _decoded(path: Path, file: File, encoding: str) -> File:
     content = file.read()
+    with suppress(UnicodeDecodeError):
+        if not content.isascii() and "utf" not in encoding.lower() and content.decode():
+            log.warning(
+                "%s: looks like UTF-8, and is read as data.encoding=%s; if its letters come out "
+                "wrong: iconv -f utf-8 -t %s %s > new.csv", path, encoding, encoding,
+                shlex.quote(str(path)),
+            )  # fmt: skip
     try:
         return io.BytesIO(content.decode(encoding).removeprefix("\ufeff").encode())
     except (LookupError, UnicodeDecodeError) as error:
