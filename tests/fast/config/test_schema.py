@@ -203,6 +203,9 @@ def test_an_unknown_option_is_answered_by_the_nearest_or_by_all():
     assert said_of("model", activation="relu") == [
         "model.activation: no such option; allowed here: hidden, dropout"
     ]
+    assert said_of("task", inputs=3) == [
+        "task.inputs: no such option; allowed here: nothing (~task.inputs removes it)"
+    ]
 
 
 @pytest.mark.parametrize("target", [{}, {"_target_": None}, {"_target_": 3}])

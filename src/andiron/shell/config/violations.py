@@ -73,7 +73,8 @@ def signature_problems(
     for name in () if expected.is_open_ended else values:
         if name not in expected.parameters:
             extra = "" if prefix else "; + adds others only for an interpolation"
-            hint = errors.nearest(name, known) or f"; allowed here: {', '.join(known)}{extra}"
+            names = ", ".join(known) or f"nothing (~{prefix}{name} removes it)"
+            hint = errors.nearest(name, known) or f"; allowed here: {names}{extra}"
             near = errors.choices(prefix + name, [prefix + entry for entry in known])
             add("unknown_option", name, f"{UNKNOWN}{hint}", **near)
     return problems
