@@ -7,7 +7,7 @@
 """
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -191,12 +191,15 @@ def loss_scaled(scale: float, during: During | None = None) -> Iterator[None]:
 
 def global_norm(gradients: Tensors) -> Float[Tensor, ""]:
     """The L2 norm of all gradients as one vector, on their device; 0 if there are none."""
-    tensors = list(gradients.values())
-    if not tensors:
+    if not gradients:
         return torch.zeros(())
+    return torch.linalg.vector_norm(torch.stack([*norms([*gradients.values()])]))
+
+
+def norms(tensors: list[Tensor]) -> Sequence[Tensor]:
+    """The L2 norm of each tensor, on its device."""
     is_half = torch.float16 in {tensor.dtype for tensor in tensors}
-    norms = [*map(_norm, tensors)] if is_half else private_torch.foreach_norm(tensors)
-    return torch.linalg.vector_norm(torch.stack(norms))
+    return [*map(_norm, tensors)] if is_half else private_torch.foreach_norm(tensors)
 
 
 def _norm(tensor: Tensor) -> Tensor:

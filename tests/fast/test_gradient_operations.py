@@ -73,6 +73,7 @@ def test_clipping_keeps_float16_whose_norm_float16_cannot_hold(clip):
     clipped = clip(Gradients(values, network()), 1.0)
     assert clipped["half"].dtype == torch.float16
     assert torch.equal(clipped["half"], torch.full((400,), 0.05, dtype=torch.float16))
+    assert gradients.norms([values["half"]])[0] == pytest.approx(1.2e6, rel=1e-3)
     norm = gradients.global_norm(values)
     assert norm.dtype == torch.float32 and torch.isclose(norm, torch.tensor(1.2e6), rtol=1e-3)
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from andiron import errors
-from andiron.gradients import Gradients
+from andiron.gradients import Gradients, norms
 from andiron.optim.grouped import GroupedOptimizer
 from andiron.plain import patterns, private_torch
 from andiron.protocols import Values
@@ -46,7 +46,7 @@ class GroupStatistics:
         if selected:
             with torch.no_grad():
                 self._negated = private_torch.foreach_neg([*self._parameters.values()])
-                self._norms = private_torch.foreach_norm([*selected.values(), *self._negated])
+                self._norms = norms([*selected.values(), *self._negated])
 
     def readings(self) -> Values:
         """`grad_norm/<group>` before clipping, `update_ratio/<group>` = ||w' - w|| / ||w||."""
@@ -54,10 +54,10 @@ class GroupStatistics:
             return {}
         with torch.no_grad():
             private_torch.foreach_add_(self._negated, [*self._parameters.values()])  # w' - w
-            after = private_torch.foreach_norm(self._negated)
-            norms = iter(torch.stack([*self._norms, *after]).tolist())
+            after = norms([*self._negated])
+            values = iter(torch.stack([*self._norms, *after]).tolist())
         gradients, weights, updates = (  # the joint norm of each group
-            {group: math.hypot(*islice(norms, size)) for group, size in self._sizes.items()}
+            {group: math.hypot(*islice(values, size)) for group, size in self._sizes.items()}
             for _ in range(3)
         )
         return {f"grad_norm/{group}": norm for group, norm in gradients.items()} | {
