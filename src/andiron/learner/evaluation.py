@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -155,7 +155,7 @@ class Evaluator:
         for name in sets.keys() & state.validations:
             state.validations[name].done(state.position.updates)
 
-    def _passes(self, split: str) -> Iterator[tuple[str, AbstractContextManager[None]]]:
+    def _passes(self, split: str) -> Iterator[tuple[str, ExitStack]]:
         """The name of each pass over a split, and a context in which the model has its weights."""
         yield split, self.state.optimizer.evaluated()
         for name, average in self.state.averages.items():

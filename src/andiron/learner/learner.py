@@ -135,7 +135,7 @@ class Learner(AbstractContextManager["Learner"]):
         """
         if self._loop.is_open:
             raise RuntimeError("best: the loop still trains this model; call it after the loop")
-        self._evaluation.enter_context(self._saver.best())
+        self._evaluation.enter_context(self._saver.best()[0])
         return self.model
 
     def steps(

@@ -115,12 +115,12 @@ class Saver:
         if self._tested == "last":
             yield
             return
-        with self.best() as self._best_epoch:
+        weights, self._best_epoch = self.best()
+        with weights:
             yield
 
-    @contextmanager
-    def best(self) -> Iterator[int]:
-        """A context in which the model has the best checkpoint's weights; yields its epoch.
+    def best(self) -> tuple[ExitStack, int]:
+        """A context in which the model has the best checkpoint's weights, and its epoch.
 
         Raises: DataError if there is no best checkpoint, or it cannot be read; RunFolderError
         without a checkpointer.
@@ -131,8 +131,8 @@ class Saver:
         self._state.check_model(saved)
         # the weights that were measured: the average's, if its values choose
         weights = saved.averages.get(self._judged_average, saved.model)
-        with model_weights.swapped_in(weights, self._state.model):
-            yield saved.state["epoch"] + (saved.state["batch"] > 0)
+        epoch = saved.state["epoch"] + (saved.state["batch"] > 0)
+        return model_weights.swapped_in(weights, self._state.model), epoch
 
     def _best(self, checkpointer: Checkpointer) -> Checkpoint:
         """The checkpoint with the best value of its metric."""
@@ -197,7 +197,8 @@ class Saver:
             if rules.restoring and not rules.best and rules.restoring.observes == observes:
                 best = self._world.decided(lambda: strategies.best(strategy, checkpointer.saved))
                 if best:
-                    with self.best() as epoch:
+                    weights, epoch = self.best()
+                    with weights:
                         rules.begin(best.values[judge.split][judge.metric], epoch, best.updates)
 
     def rewind(self) -> None:

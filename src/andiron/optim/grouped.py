@@ -13,8 +13,8 @@
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from functools import partial
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -240,13 +240,15 @@ class GroupedOptimizer:
         self.waiting = self.waiting & {*state.get("waiting", state["frozen"])} | begun
         self._freeze({*state["frozen"]})
 
-    @contextmanager
-    def evaluated(self) -> Iterator[None]:
-        """A context in which the parameters are the weights to evaluate, save and export."""
+    def evaluated(self) -> ExitStack:
+        """A context in which the parameters are the weights to evaluate, save and export.
+
+        It begins with the call; see `model_weights.swapped_in`.
+        """
         with ExitStack() as stack:
             for optimizer in self.optimizers:
                 stack.enter_context(optimizer.evaluated())
-            yield
+            return stack.pop_all()
 
     @property
     def has_evaluation_weights(self) -> bool:

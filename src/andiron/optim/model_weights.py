@@ -1,7 +1,7 @@
 """The tensors that `model.state_dict()` saves, and contexts that change them temporarily."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -35,16 +35,18 @@ def differences(saved: Tensors, expected: Tensors) -> Iterator[str]:
             yield f"{name!r} is {was}, not {own}"
 
 
-@contextmanager
-def swapped_in(tensors: Tensors, model: nn.Module) -> Iterator[None]:
-    """A context in which `model` has the values of `tensors`; on exit its own, bit for bit."""
+def swapped_in(tensors: Tensors, model: nn.Module) -> ExitStack:
+    """A context in which `model` has the values of `tensors`; on exit its own, bit for bit.
+
+    It begins with the call. No generator: one that is collected as garbage would end the context,
+    and change the weights of a model whose learner is gone.
+    """
     own = entries(model)
     before = {name: own[name].detach().clone() for name in tensors}
-    copy(tensors, own)
-    try:
-        yield
-    finally:
-        copy(before, entries(model))
+    with ExitStack() as stack:
+        stack.callback(lambda: copy(before, entries(model)))
+        copy(tensors, own)
+        return stack.pop_all()
 
 
 @contextmanager

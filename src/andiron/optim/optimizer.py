@@ -7,8 +7,8 @@
 >>> model = optimizer.step(0.01, model, gradients)
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, TypeVar
 
@@ -198,28 +198,25 @@ class Optimizer:
     def _versions(self) -> list[int]:
         return [*map(private_torch.version, self.parameters.values())]
 
-    @contextmanager
-    def evaluated(self) -> Iterator[None]:
+    def evaluated(self) -> ExitStack:
         """A context in which the parameters are the weights to evaluate, save and export.
 
         For most optimizers they are the stepped weights. On exit those are restored bit for bit.
-        Nested contexts change nothing.
+        Nested contexts change nothing. It begins with the call; see `model_weights.swapped_in`.
         """
-        is_begun = self.has_evaluation_weights and self.held.inner.state
-        if not is_begun or self._trained is not None:
-            yield
-            return
-        self._trained = {
-            name: parameter.detach().clone() for name, parameter in self.parameters.items()
-        }
-        try:
-            self.held.inner.eval()
-            yield
-        finally:
-            self.held.inner.train()
-            # the optimizer's own arithmetic would round
-            model_weights.copy(self._trained, self.parameters)
-            self._trained = None
+        with ExitStack() as stack:
+            if self.has_evaluation_weights and self.held.inner.state and self._trained is None:
+                self._trained = {
+                    name: parameter.detach().clone() for name, parameter in self.parameters.items()
+                }
+                stack.callback(self._leave_evaluation, self._trained)
+                self.held.inner.eval()
+            return stack.pop_all()
+
+    def _leave_evaluation(self, trained: Tensors) -> None:
+        self.held.inner.train()
+        model_weights.copy(trained, self.parameters)  # the optimizer's own arithmetic would round
+        self._trained = None
 
     def _check_left(self, problem: str) -> None:
         if self._trained is not None:

@@ -1,10 +1,13 @@
 """The best weights by an average's values are that average's, wherever they are used."""
 
+import gc
+
 import pytest
 import torch
 from torch import nn
 
 from andiron.checkpoint import KeepBest
+from andiron.data import Batch
 from andiron.learner import EarlyStopping, LearnerBuilder
 from andiron.metrics import Loss
 from andiron.optim import Ema, Optimizer, Swa
@@ -75,3 +78,28 @@ def test_a_rule_that_begins_to_restore_in_a_resumed_run_knows_its_best(tmp_path,
     assert seen.last_update == 5 * (8 if restored is None else epoch + 5)  # patience begins with it
     assert made.summary()["weights"]["test"].startswith(f"best, of epoch {epoch}")
     assert all(torch.equal(made.model.state_dict()[name], weights[name]) for name in weights)
+
+
+@pytest.mark.parametrize("way", ["rule", "best"])
+def test_best_weights_stay_in_a_model_whose_learner_is_gone(tmp_path, way):
+    wrong = [(inputs, (targets + 1) % 3) for inputs, targets in BATCHES]  # it gets ever worse
+    torch.manual_seed(1)
+    task = Classifier(nn.Linear(4, 3))
+
+    def best_loss():
+        builder = LearnerBuilder(tmp_path, num_epochs=3).metric_valid_numeric(Loss()).renderer(None)
+        builder.with_file_checkpointer(KeepBest("loss"))
+        if way == "rule":
+            builder.early_stopping(rule=EarlyStopping("loss", patience=9, restores_best=True))
+        with builder.build(task, Optimizer(torch.optim.SGD, task), 0.8) as learner:
+            learner.fit(BATCHES, wrong)
+        if way == "best":
+            learner.best()
+        (seen,) = learner.summary()["metrics"]
+        assert seen["best"] < seen["last"]
+        return seen["best"]
+
+    expected = best_loss()
+    gc.collect()
+    losses = [float(task.valid_step(Batch(*batch)).loss.detach()) for batch in wrong]
+    assert sum(losses) / len(losses) == pytest.approx(expected)

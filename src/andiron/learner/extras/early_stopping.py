@@ -11,7 +11,7 @@ import dataclasses
 import logging
 import math
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Literal
 
@@ -251,7 +251,7 @@ class StoppingRules:
         averaged = self._averages[self._average_name].state_dict()
         return {key: tensor.to(own[key].dtype) for key, tensor in averaged.items()}
 
-    def restored(self) -> AbstractContextManager[None]:
+    def restored(self) -> ExitStack:
         """A context in which the model has its best weights, if a rule restores them."""
         return model_weights.swapped_in(self.best, self._model)
 

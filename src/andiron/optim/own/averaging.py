@@ -9,7 +9,7 @@
 from __future__ import annotations  # help() shows them as they stand
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -128,7 +128,7 @@ class WeightAverage:
                 for tensor, value in zip(tensors, former):
                     torch.where(flag > 0, value, tensor, out=tensor)
 
-    def swapped_in(self, model: nn.Module) -> AbstractContextManager[None]:
+    def swapped_in(self, model: nn.Module) -> ExitStack:
         """A context in which `model` has the averaged weights; afterwards its own, bit for bit."""
         self._entries_of(model)
         return model_weights.swapped_in(self._unique, model)
