@@ -48,6 +48,7 @@ from andiron.metrics import Loss  # noqa: E402
 from andiron.optim import Optimizer  # noqa: E402
 from andiron.writers import JsonLinesWriter  # noqa: E402
 from andiron_lab.data.synthetic import synthetic  # noqa: E402
+from andiron_lab.networks import ViT  # noqa: E402
 from proofs import same_bits  # noqa: E402
 
 LR = 1e-3
@@ -147,7 +148,7 @@ def works(place: Place) -> Iterator[Work]:
         "MLP": lambda: models.MLP(small, 10, hidden=hidden),
         "convnet": lambda: models.ConvNet(small, 10, **convnet),
         f"ResNet-{resnet['depth']}": lambda: models.ResNet(coloured, 10, **resnet),
-        "ViT": lambda: models.ViT(coloured, 10, depth=layers, **shape),
+        "ViT": lambda: ViT(coloured, 10, depth=layers, **shape),
         "GPT": lambda: models.GPT(256, context, layers=layers, **shape),
     }
     data_of = {"MLP": grey, "convnet": grey, "GPT": words}

@@ -218,13 +218,15 @@ def _options() -> Iterator[Case]:
         "pickled weights by a mapping": {
             "start_from": {"path": "{folder}/evil.pth", "rename": {"(a+)+$": "b"}}},
         "shards elsewhere": {"start_from": "{folder}/evil.index.json"},
-        "an address of timm": {"model": {"_target_": "andiron.models.timm", "name": "hf-hub:x/y"}},
+        "an address of timm": {"model": {
+            "_target_": "andiron_lab.networks.timm", "name": "hf-hub:x/y"}},
         "weights of timm": {"model": {
-            "_target_": "andiron.models.timm", "name": "resnet18",
+            "_target_": "andiron_lab.networks.timm", "name": "resnet18",
             "settings": {"pretrained": True, "pretrained_cfg": {"file": "{folder}/evil.pth"}}}},
-        "code of transformers": {"model": {"_target_": "andiron.models.hf", "name": "{folder}"}},
+        "code of transformers": {"model": {
+            "_target_": "andiron_lab.networks.hf", "name": "{folder}"}},
         "a function of transformers": {"model": {
-            "_target_": "andiron.models.hf", "name": "bert", "auto": "pipeline"}},
+            "_target_": "andiron_lab.networks.hf", "name": "bert", "auto": "pipeline"}},
         "a run to overwrite": {"overwrite": True, "resume": "{outside}"},
         "a function among transforms": {
             "augmentation": {"mine": {"_target_": "andiron.data.Torchvision", "transform": wild}}},

@@ -43,6 +43,10 @@ MOVED = {f"andiron.metrics.{name}": f"andiron_lab.scores.{name}" for name in SCO
     for tool in ("Mlflow", "Wandb")
     for module in ("", f".shipped.{tool.lower()}")
 } | {
+    f"andiron.models.{module}{name}": f"andiron_lab.networks.{name}"
+    for module, names in {"": "ViT hf timm", "libraries.": "hf timm", "vit.": "ViT"}.items()
+    for name in names.split()
+} | {
     ADAPTER: "andiron_lab.scores.Torchmetrics",
     "andiron.models.GAN": "andiron_lab.adversarial.GAN",
     "andiron.tasks.Adversarial": "andiron_lab.adversarial.Adversarial",

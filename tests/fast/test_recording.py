@@ -52,7 +52,6 @@ def test_a_task_with_its_network_and_loss_is_made_again_from_its_node():
 MADE = [
     lambda: models.MLP(**SMALL), lambda: models.ConvNet((1, 8, 8), 10),
     lambda: models.LeNet((1, 28, 28), 10), lambda: models.ResNet((3, 8, 8), 10),
-    lambda: models.ViT((1, 8, 8), 10, dim=8, depth=1),
     lambda: models.GPT(11, 8, dim=8, heads=2, layers=1), lambda: models.Dropout(0.5),
     lambda: tasks.Classifier(models.Dropout(0.5)),
     lambda: tasks.BinaryClassifier(models.Dropout(0.5)),

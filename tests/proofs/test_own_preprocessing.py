@@ -9,7 +9,7 @@ from in_process import called
 from PIL import Image
 
 import andiron
-from andiron import errors, models
+from andiron import errors
 from andiron.data import image_folder
 from andiron.shell.training import train
 from andiron.wings.trained import evaluate, predict
@@ -111,7 +111,7 @@ def test_predict_and_evaluate_prepare_raw_pictures_as_the_library_does(photos, l
 @pytest.mark.parametrize("kind", PROCESSORS)
 def test_the_file_of_an_image_processor_is_read_as_transformers_reads_it(photos, kind):
     _, transform = of_transformers(photos, kind)
-    own = models.hf.preprocessing(name=str(photos))
+    own = pytest.importorskip("andiron_lab.networks").hf.preprocessing(name=str(photos))
 
     dataset = image_folder(path="photos", size=own["size"], resizing=own["resizing"], valid=0.1,
                            test=0.1, split_seed=0).train  # fmt: skip

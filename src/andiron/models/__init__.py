@@ -4,13 +4,8 @@ from andiron.models.convnet import ConvNet
 from andiron.models.dropout import Dropout
 from andiron.models.gpt import GPT
 from andiron.models.lenet import LeNet
-from andiron.models.libraries import hf, timm
 from andiron.models.mlp import MLP
 from andiron.models.resnet import ResNet
-from andiron.models.vit import ViT
 from andiron.models.zoo import torchvision
 
-__all__ = [
-    "GPT", "MLP", "ConvNet", "Dropout", "LeNet", "ResNet", "ViT", "hf", "timm",
-    "torchvision",
-]  # fmt: skip
+__all__ = ["GPT", "MLP", "ConvNet", "Dropout", "LeNet", "ResNet", "torchvision"]

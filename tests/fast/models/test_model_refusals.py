@@ -5,7 +5,7 @@ import math
 import pytest
 from torch import nn
 
-from andiron.models import GPT, Dropout, LeNet, ResNet, ViT, activation_checkpointing
+from andiron.models import GPT, Dropout, LeNet, ResNet, activation_checkpointing
 from andiron.models.zoo import torchvision
 from refusals import lacking, message_of
 
@@ -37,19 +37,14 @@ def unread(name, shape, words):
         (1.0, "less than 1"), (-0.1, "greater than or equal to 0"), (1.5, "less than 1"),
         (math.nan, "less than 1"), (math.inf, "less than 1"))],
     (lambda: GPT(11, context_length=8, layers=1, dim=10, heads=4), HEADS),
-    (lambda: ViT((1, 8, 8), 10, dim=10, heads=4), HEADS),
     *[(lambda shape=shape: LeNet(shape, 10), IMAGES.format(shape, "LeNet")
        + "; choose data with images, or a network for vectors, such as MLP")
       for shape in ((64,), (28, 28), (1, 0, 5))],
     (lambda: ResNet((10,), 1), IMAGES.format("(10,)", "ResNet")),
-    (lambda: ViT((10,), 1), IMAGES.format("(10,)", "ViT")),
     (lambda: torchvision("resnet18", (10,), 1), IMAGES.format("(10,)", "resnet18")),
     *[(lambda depth=depth: ResNet(CIFAR, 10, depth=depth),
        f"depth={depth}: a ResNet has 6n + 2 layers: ... ; the nearest are {nearest}, the paper's")
       for depth, nearest in ((18, "14 and 20"), (21, "20 and 26"), (2, "8 and 14"))],
-    *[(lambda shape=shape, patch=patch: ViT(shape, 10, patch=patch),
-       f"patch={patch}: an image of {shape[1]}x{shape[2]} is not divisible into patches of ")
-      for shape, patch in (((1, 28, 28), 5), ((1, 8, 10), 4), ((1, 10, 8), 4), ((1, 8, 8), 16))],
     (lambda: torchvision("resnet_18", CIFAR, 7),
      f"name=resnet_18: {NO_NAME}did you mean 'resnet18'?"),
     # no network of torchvision has a name near that

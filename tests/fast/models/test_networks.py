@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from andiron import randomness
-from andiron.models import GPT, MLP, ConvNet, Dropout, LeNet, ResNet, ViT, convnet, zoo
+from andiron.models import GPT, MLP, ConvNet, Dropout, LeNet, ResNet, convnet, zoo
 
 
 def images(*shape: int) -> Tensor:
@@ -138,7 +138,6 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "ConvNet": lambda: ConvNet((3, 32, 32), 10),
     "LeNet": lambda: LeNet((3, 32, 32), 10),
     "ResNet": lambda: ResNet((3, 32, 32), 10, depth=8),
-    "ViT": lambda: ViT((3, 32, 32), 10, patch=2, dim=12, depth=3, heads=3),
     **{name: functools.partial(zoo.torchvision, name, (3, 32, 32), 10) for name in ZOO},
 }
 

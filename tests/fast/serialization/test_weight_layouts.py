@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from torch import nn
 from torchvision import models as torchvision
 
-from andiron import errors, models, serialization
+from andiron import errors, serialization
 from andiron.shell.config.schema import Train
 from andiron.shell.config.trust import Trust
 from andiron.tasks import Classifier
@@ -22,6 +22,11 @@ from refusals import message_of
 PICTURES = (3, 64, 64)
 WORDS = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "vocab_size": 50,
          "intermediate_size": 24, "max_position_embeddings": 20}  # fmt: skip
+
+
+def lab():
+    """The lab's networks of libraries; skips the test where the lab is deleted."""
+    return pytest.importorskip("andiron_lab.networks", reason="needs andiron_lab")
 
 
 def squeezenet(outputs=7):
@@ -41,7 +46,7 @@ def of_transformers(kind="BertForSequenceClassification"):
 
 def bert():
     pytest.importorskip("transformers")
-    return models.hf("bert", config=WORDS, num_outputs=7)
+    return lab().hf("bert", config=WORDS, num_outputs=7)
 
 
 def inputs_of(network):
@@ -94,7 +99,7 @@ def of_lightning(tmp_path):
         "optimizer_states": [optimizer.state_dict()], "lr_schedulers": [], "callbacks": {},
         "hyper_parameters": {"lr": 0.1},
     }  # fmt: skip
-    return source, saved(tmp_path, content, "epoch=2.ckpt"), models.timm("test_resnet", PICTURES, 7)
+    return source, saved(tmp_path, content, "epoch=2.ckpt"), lab().timm("test_resnet", PICTURES, 7)
 
 
 def in_folder(tmp_path, **options):
@@ -107,14 +112,14 @@ def in_pytorch_model(tmp_path):
     source = of_transformers()
     saved(tmp_path, source.state_dict(), "pytorch_model.bin")
     (tmp_path / "config.json").write_text(source.config.to_json_string())
-    return source, tmp_path, models.hf(str(tmp_path), num_outputs=7)
+    return source, tmp_path, lab().hf(str(tmp_path), num_outputs=7)
 
 
 def of_timm_folder(tmp_path):
     source = of_timm("test_vit", img_size=64)
     save_file(source.state_dict(), tmp_path / "model.safetensors")
     (tmp_path / "config.json").write_text(json.dumps({"architecture": "test_vit"}))
-    return source, tmp_path, models.timm("test_vit", PICTURES, 7)
+    return source, tmp_path, lab().timm("test_vit", PICTURES, 7)
 
 
 def under(prefix):
@@ -325,7 +330,7 @@ def test_two_dicts_of_weights_are_named_with_the_command_that_writes_one(tmp_pat
     content = {"state_dict": state, "state_dict_ema": dict(state), "optimizer": {"a": dict(state)}}
     path = saved(tmp_path, content)
 
-    said = message_of(errors.DataError, loaded, str(path), models.timm("test_resnet", PICTURES, 7))
+    said = message_of(errors.DataError, loaded, str(path), lab().timm("test_resnet", PICTURES, 7))
 
     assert "dicts of tensors, state_dict, state_dict_ema: write one with python" in said
     assert f"import-state-dict {path} out.safetensors --key state_dict" in said
@@ -391,10 +396,10 @@ def test_an_expression_that_matches_nothing_is_refused(tmp_path):
 def test_a_network_of_timm_takes_no_file_and_no_address_of_weights():
     pytest.importorskip("timm")
     for settings in ({"checkpoint_path": "x"}, {"pretrained": True}, {"no_such": 1}):
-        said = message_of(ValueError, models.timm, "test_resnet", PICTURES, 7, settings=settings)
+        said = message_of(ValueError, lab().timm, "test_resnet", PICTURES, 7, settings=settings)
         assert f"settings={settings}: test_resnet: " in said and [*settings][0] in said
     for name in ("hf-hub:x/y", "local-dir:/tmp", "test_resne"):
-        said = message_of(ValueError, models.timm, name, PICTURES, 7)
+        said = message_of(ValueError, lab().timm, name, PICTURES, 7)
         assert f"name={name}: timm has no network of that name" in said
 
 
@@ -406,9 +411,9 @@ def test_a_folder_of_transformers_gives_the_mean_and_deviation_of_its_pixels(tmp
     processor = {"image_mean": [0.1, 0.2, 0.3], "image_std": [0.4, 0.5, 0.6], "size": 224}
     (tmp_path / "preprocessor_config.json").write_text(json.dumps(processor))
 
-    network = models.hf(str(tmp_path), auto="AutoModelForImageClassification", num_outputs=7)
+    network = lab().hf(str(tmp_path), auto="AutoModelForImageClassification", num_outputs=7)
 
-    own = models.hf.preprocessing(str(tmp_path))
+    own = lab().hf.preprocessing(str(tmp_path))
     assert (own["mean"], own["std"]) == ((0.1, 0.2, 0.3), (0.4, 0.5, 0.6))
     assert network(torch.zeros(2, 3, 32, 32)).shape == (2, 7)
     assert network(pixel_values=torch.zeros(2, 3, 32, 32)).logits.shape == (2, 7)
@@ -424,4 +429,4 @@ def test_unknown_classes_types_and_folders_of_transformers_are_named(tmp_path, m
         (ValueError, {"name": tmp_path.name}, f"the folder of that name is given as {tmp_path}"),
         (errors.DataError, {"name": str(tmp_path)}, f"{tmp_path}/config.json: "),
     ):
-        assert words in message_of(kind, models.hf, **arguments)
+        assert words in message_of(kind, lab().hf, **arguments)

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from andiron import errors, models
+from andiron import errors
 from andiron.data import ArrayBatcher, ImageBatcher
 from andiron.data.kinds import recorded_kind
 from andiron.data.kinds.texts import tokenised as tokenised_by
 from andiron.data.splitting.described import Described
 from andiron.disk import tokenizer_files
+from andiron_lab import networks
 from refusals import message_of
 
 transformers = pytest.importorskip("transformers")
@@ -133,14 +134,14 @@ def test_networks_keep_no_cache_unless_their_settings_ask_for_it(kind):
     auto, sizes = "AutoModelForCausalLM", DECODERS[kind] | {"vocab_size": 50}
     tokens = torch.randint(50, (1, 6))
     for given, has_cache in ({}, False), ({"use_cache": True}, True):
-        network = models.hf(kind, config=sizes | given, auto=auto)
+        network = networks.hf(kind, config=sizes | given, auto=auto)
         for mode in (network.train(), network.eval()):
             assert (mode(input_ids=tokens).get("past_key_values") is not None) == has_cache
 
 
 def test_documents_packed_into_one_row_do_not_see_each_other():
-    network = models.hf("llama", config=DECODERS["llama"] | {"vocab_size": 50},
-                        auto="AutoModelForCausalLM").train()  # fmt: skip
+    network = networks.hf("llama", config=DECODERS["llama"] | {"vocab_size": 50},
+                          auto="AutoModelForCausalLM").train()  # fmt: skip
     one, two = torch.randint(50, (1, 6)), torch.randint(50, (1, 5))
     positions = torch.tensor([[*range(6), *range(5)]])
     packed = network(input_ids=torch.cat([one, two], 1), position_ids=positions).logits
@@ -164,7 +165,7 @@ PROCESSORS = {
 def test_pictures_are_prepared_as_the_file_says_that_transformers_reads(files, tmp_path):
     for name, content in files.items():
         (tmp_path / name).write_text(json.dumps(content))
-    own = models.hf.preprocessing(str(tmp_path))
+    own = networks.hf.preprocessing(str(tmp_path))
     assert (own["mean"], own["std"], own["size"]) == ((0.1, 0.2, 0.3), (0.4, 0.5, 0.6), 16)
 
 
@@ -177,6 +178,6 @@ def test_the_picture_settings_of_a_saved_clip_processor_are_found(tmp_path):
     words = transformers.CLIPTokenizer.from_pretrained(tmp_path)
     transformers.CLIPProcessor(processor, words).save_pretrained(tmp_path / "clip")
 
-    own = models.hf.preprocessing(str(tmp_path / "clip"))
+    own = networks.hf.preprocessing(str(tmp_path / "clip"))
 
     assert (own["mean"], own["size"]) == ((0.1, 0.2, 0.3), 16)

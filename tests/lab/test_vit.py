@@ -12,8 +12,9 @@ from torch.nn import functional
 from andiron import gradients, randomness
 from andiron.models import Dropout, activation_checkpointing
 from andiron.models.transformer import Attention, Block
-from andiron.models.vit import ViT
 from andiron.optim.owners import match_rules
+from andiron_lab.networks import ViT
+from refusals import message_of
 
 SMALL = {"patch": 2, "dim": 12, "depth": 3, "heads": 3}
 
@@ -132,3 +133,24 @@ def test_blocks_computed_again_give_the_same_gradients() -> None:
         randomness.start_stream(0, "update", 0)
         result.append(dict(gradients.backward(model(random(5, 1, 8, 8)).square().sum(), model)))
     assert all(torch.equal(result[0][name], result[1][name]) for name in result[0])
+
+
+def test_initial_weights_are_a_function_of_the_stream() -> None:
+    weights = []
+    for seed in (3, 3, 4):
+        randomness.start_stream(seed, "init")
+        parameters = ViT((3, 32, 32), 10, **SMALL).parameters()
+        weights.append(torch.cat([parameter.flatten() for parameter in parameters]))
+    assert torch.equal(weights[0], weights[1]) and not torch.equal(weights[0], weights[2])
+
+
+@pytest.mark.parametrize(("shape", "options", "words"), [
+    ((1, 8, 8), {"dim": 10, "heads": 4},
+     "dim=10 is not divisible by heads=4; each head takes an equal part of dim"),
+    ((10,), {}, "input_shape=(10,): ViT reads images, of shape (channels, height, width)"),
+    *[(shape, {"patch": patch},
+       f"patch={patch}: an image of {shape[1]}x{shape[2]} is not divisible into patches of ")
+      for shape, patch in (((1, 28, 28), 5), ((1, 8, 10), 4), ((1, 10, 8), 4), ((1, 8, 8), 16))],
+])  # fmt: skip
+def test_what_cannot_be_is_refused(shape, options, words):
+    assert words in message_of(ValueError, ViT, shape, 10, **options)
