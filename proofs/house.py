@@ -53,8 +53,7 @@ PLAN = {
         "andiron.data": "structures",
         "andiron.data.augment": "sample_random",
         "andiron.learner.extras": WHOLE,
-        "andiron.metrics": "direction",
-        "andiron.metrics.windows": WHOLE,
+        "andiron.metrics": "direction metric_sums",
         "andiron.optim.foreign":
             "__init__ held_class slot_checks torch_class torch_step whole_state",
         "andiron.optim.divided": WHOLE,

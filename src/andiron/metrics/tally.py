@@ -19,9 +19,9 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.distributed import ALONE, Sliced, World
-from andiron.metrics.windows import metric_values, sliced_window, tally_state
-from andiron.outputs import ClassificationOutput, sum_dtype
-from andiron.plain import fast_paths, readable
+from andiron.metrics import metric_sums
+from andiron.outputs import ClassificationOutput
+from andiron.plain import fast_paths
 from andiron.plain.plain_values import Named, Plain
 from andiron.protocols import Decisions, Metric, Parts, Values
 
@@ -106,10 +106,10 @@ class Tally:
         tensors: dict[str, Tensor] = {}
         counted, places = self._window, {}
         if self._world.is_divided:
-            batches = sliced_window.of_all(self._window, self._world)
+            batches = metric_sums.of_all(self._window, self._world)
             counted = [parts for batch in batches for parts in batch.values()]
             places = {"slices": [[*batch] for batch in batches]}
-        window, epoch = (tally_state.plain(part, tensors) for part in (counted, self._epoch))
+        window, epoch = (metric_sums.plain(part, tensors) for part in (counted, self._epoch))
         names = [metric.name for metric in self.metrics]
         plain = {"metrics": names, "window": window, "epoch": epoch} | places
         return plain | ({"given": True} if self._is_given else {}), tensors
@@ -126,20 +126,20 @@ class Tally:
             saved = f"saved while {', '.join(plain['metrics'])[:MOST_SHOWN]} were measured"
             raise errors.MismatchError(f"{saved}, not {', '.join(names)}; measure the same")
         self._items = []
-        tally_state.check(self.metrics, plain, tensors)
-        with tally_state.failures_explained():
+        metric_sums.check(self.metrics, plain, tensors)
+        with metric_sums.failures_explained():
             self._window, self._epoch = (
-                tally_state.restored(plain[part], tensors, device) for part in ("window", "epoch")
+                metric_sums.restored(plain[part], tensors, device) for part in ("window", "epoch")
             )
         if self._world.is_divided:
             places = plain.get("slices") or [[0] for _ in self._window]
-            self._window = sliced_window.own(self._window, places, self._world)
+            self._window = metric_sums.own(self._window, places, self._world)
         self._is_given = plain.get("given", False)
         self._is_restored = True
 
     def _file_blamed(self) -> AbstractContextManager[None]:
         """Blames errors on the file while its parts are in use."""
-        return tally_state.failures_explained() if self._is_restored else nullcontext()
+        return metric_sums.failures_explained() if self._is_restored else nullcontext()
 
     def _parts(self, item: object, batch: object = None) -> list[Parts]:
         parts = []
@@ -164,13 +164,13 @@ class Tally:
             batches = [[metric.count_items(items) for metric in self.metrics]]
         parts: list[Any] | None = None
         if self._world.is_divided:
-            parts = sliced_window.merged(self.metrics, batches, self._world, _merged)
+            parts = metric_sums.merged_slices(self.metrics, batches, self._world)
         elif batches:
-            parts = list(map(_merged, self.metrics, zip(*batches, strict=True)))
+            parts = list(map(metric_sums.merged, self.metrics, zip(*batches, strict=True)))
         if parts is None:
             return [None] * len(self.metrics)
         self._is_given = False
-        self._epoch = sliced_window.added(self._epoch, parts)
+        self._epoch = metric_sums.added(self._epoch, parts)
         return parts
 
     def _values(self, parts: list[Any]) -> Values:
@@ -178,8 +178,8 @@ class Tally:
         numbers = {}
         self.texts, self.images, self.decisions = {}, {}, {}
         for metric, merged in zip(self.metrics, parts, strict=True):
-            value = None if merged is None else _value(metric, merged)
-            for name, shown in metric_values.named(metric.name, value).items():
+            value = None if merged is None else metric_sums.value_of(metric, merged)
+            for name, shown in metric_sums.named(metric.name, value).items():
                 if isinstance(shown, str):
                     self.texts[name] = shown
                 elif isinstance(shown, Tensor):
@@ -220,43 +220,3 @@ def _explain(error: Exception, metric: Metric, item: object) -> None:
         known = ", ".join(field.name for field in fields(item))
         remedy = f"it has: {known}; correct it, or {remedy}"
     errors.explain(error, what, remedy)
-
-
-def _merged(metric: Metric, batches: Sequence[Parts]) -> Any:
-    """The parts of several batches merged: two floats for a mean, sums, or lists of tensors."""
-    try:
-        if isinstance(batches[0], Tensor):
-            raise TypeError("its rows would be taken for the tensors of a tuple")
-        columns = zip(*batches, strict=True)
-        if not hasattr(metric, "value"):
-            return tuple(map(_total, columns))
-        if getattr(metric, "gathers", False):
-            # one tensor a window, in a list: the windows of an epoch are concatenated once
-            return [[torch.cat(parts).detach().cpu()] for parts in columns]
-        return [_sum_of(parts) for parts in columns]
-    except Exception as error:
-        what = f"metrics.{metric.name}: gives {readable.shortened(repr(batches[0]))} for a batch"
-        errors.explain(error, what, "return (total, count), or tensors for a method value")
-        raise
-
-
-def _value(metric: object, parts: Sequence[Any]) -> Any:
-    """The value of merged parts; of a metric without `value` the mean."""
-    if hasattr(metric, "value"):
-        return metric.value(*(torch.cat(p) if isinstance(p, list) else p for p in parts))
-    total, count = parts
-    return total / count if count else None
-
-
-def _total(values: Sequence[Any]) -> float:
-    """The sum as a Python number: one addition on the device for all batches, and one read."""
-    if isinstance(values[0], Tensor):
-        return float(torch.cat([value.reshape(-1) for value in values]).sum())
-    return float(sum(values))
-
-
-def _sum_of(parts: tuple[Tensor, ...]) -> Tensor:
-    """The sum in float64 on the CPU; floats are added in the widest type of their device."""
-    stacked = torch.stack(parts).detach()
-    dtype = sum_dtype(stacked.device) if stacked.is_floating_point() else None
-    return stacked.sum(0, dtype=dtype).cpu().double()

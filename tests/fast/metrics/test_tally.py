@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from andiron import errors
-from andiron.metrics import Accuracy, Loss, Tally
-from andiron.metrics.tally import _merged
+from andiron.metrics import Accuracy, Loss, Tally, metric_sums
 from andiron.outputs import ClassificationOutput
 
 # Losses are eighths below 128 and batches below 64, at most 20 of them: float32 sums are exact.
@@ -77,7 +76,8 @@ def test_an_epoch_begins_anew_and_its_batches_weigh_by_their_size():
 
 
 def test_a_tensor_is_not_taken_for_a_total_and_a_count():
-    merged = inspect.unwrap(_merged)  # without the checks of types, which a user's run lacks
+    # without the checks of types, which a user's run lacks
+    merged = inspect.unwrap(metric_sums.merged)
     with pytest.raises(errors.MismatchError, match=r"total: gives .*return \(total, count\)"):
         merged(Total(), [torch.tensor([0.25, 0.75])])  # the values of two samples
 

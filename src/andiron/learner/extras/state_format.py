@@ -59,7 +59,7 @@ class Owner(TypedDict):
 
 
 class Tally(TypedDict):
-    """The sums of the metrics; see `tally_state`."""
+    """The sums of the metrics; see `metric_sums`."""
 
     metrics: list[str]
     window: list[Plain]

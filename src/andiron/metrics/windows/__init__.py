@@ -1,1 +1,0 @@
-"""Windows of a tally that several processes share, or that a file holds."""
