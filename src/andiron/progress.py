@@ -1,6 +1,14 @@
-"""The progress of a run, as the learner counts it and a renderer shows it."""
+"""The progress of a run, counted by the learner, shown by a renderer; lines of other long loops."""
 
+import logging
+import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
+
+Item = TypeVar("Item")
+FIRST_SECONDS = 10.0  # before the first line; each interval is twice the one before
+log = logging.getLogger("andiron")
 
 
 @dataclass
@@ -31,3 +39,13 @@ class Progress:
         """Starts counting from a log point."""
         self.new_batches = self.new_updates = 0
         self.waited = 0.0
+
+
+def watched(items: Iterable[Item], what: str, total: int | None = None) -> Iterator[Item]:
+    """The items; after ten seconds, and then ever more rarely, logs how many were used."""
+    seconds, begun = FIRST_SECONDS, time.monotonic()
+    for number, item in enumerate(items, 1):
+        yield item
+        if time.monotonic() - begun > seconds:
+            seconds *= 2
+            log.info("%s: %s%s", what, f"{number:,}", "" if total is None else f" of {total:,}")

@@ -6,7 +6,8 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from andiron.plain import long_loops, patterns
+from andiron import progress
+from andiron.plain import patterns
 from andiron.plain.cadence import Cadence, Ticker
 from andiron.plain.states import State
 
@@ -112,7 +113,7 @@ def test_every_state_is_a_failure_a_bad_trial_or_going_well():
 
 def test_a_long_loop_is_logged_ever_less_often(caplog, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(long_loops.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     caplog.set_level("INFO", logger="andiron")
 
     def made():
@@ -120,7 +121,7 @@ def test_a_long_loop_is_logged_ever_less_often(caplog, monkeypatch):
             yield seconds
             now[0] += 1
 
-    assert [*long_loops.watched(made(), "files", 100)] == [*range(1, 101)]
+    assert [*progress.watched(made(), "files", 100)] == [*range(1, 101)]
     assert caplog.messages == [f"files: {n} of 100" for n in (12, 22, 42, 82)]
     now[0] = 0.0
-    assert [*long_loops.watched(range(9), "files")] == [*range(9)] and len(caplog.messages) == 4
+    assert [*progress.watched(range(9), "files")] == [*range(9)] and len(caplog.messages) == 4

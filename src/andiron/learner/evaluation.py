@@ -15,7 +15,7 @@ from andiron.interrupter import Interrupter
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Updater, explain_step
 from andiron.metrics.tally import Tally
-from andiron.plain.long_loops import watched
+from andiron.progress import watched
 from andiron.plain.plain_values import Named, Plain
 from andiron.protocols import Loader, Shows, Values
 

@@ -4,8 +4,7 @@ import threading
 from typing import Any
 
 from andiron import randomness
-from andiron.plain.long_loops import FIRST_SECONDS
-from andiron.progress import Progress
+from andiron.progress import FIRST_SECONDS, Progress
 from andiron.render import text
 
 MOST_SECONDS = 640.0  # between two lines of an epoch that takes long

@@ -7,7 +7,7 @@ import polars
 
 from andiron import errors
 from andiron.data.on_disk.columns import Workspace
-from andiron.plain.long_loops import watched
+from andiron.progress import watched
 
 BATCH_ROWS = 2**16  # of a text file, in memory at a time
 

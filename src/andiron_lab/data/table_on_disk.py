@@ -34,7 +34,7 @@ from andiron.data.on_disk.stored import StoredArray
 from andiron.data.on_disk.table_encoding import CHUNK_ROWS, EncodedTable, TableEncoding
 from andiron.data.splitting import fingerprint
 from andiron.disk import files, guarded_folders
-from andiron.plain.long_loops import watched
+from andiron.progress import watched
 from andiron.serialization import safetensors_codec
 from andiron_lab.data.column_files import ColumnFiles, workspace_in
 

@@ -22,7 +22,7 @@ from andiron import errors
 from andiron.data.dataset import Classes, Indices, RawBatch
 from andiron.data.splitting import fingerprint
 from andiron.disk import files
-from andiron.plain.long_loops import watched
+from andiron.progress import watched
 from andiron.ranges import Resizing
 
 MODES = {1: "L", 3: "RGB"}  # Pillow's names, by the number of channels

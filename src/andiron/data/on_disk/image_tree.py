@@ -18,7 +18,7 @@ from andiron import errors
 from andiron.data.dataset import Classes
 from andiron.data.on_disk import image_labels
 from andiron.data.on_disk.train_valid_test import OTHERS, PARTS, part_of, values_in
-from andiron.plain.long_loops import watched
+from andiron.progress import watched
 from andiron.plain.readable import joined
 
 SUFFIXES = (

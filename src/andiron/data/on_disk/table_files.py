@@ -26,7 +26,7 @@ from andiron.data.on_disk.column_values import text_of
 from andiron.data.on_disk.columns import Names, Request
 from andiron.disk import files
 from andiron.plain import memory
-from andiron.plain.long_loops import watched
+from andiron.progress import watched
 from andiron.plain.plain_values import Named, Plain
 
 File = io.BufferedIOBase | BinaryIO

@@ -18,7 +18,7 @@ from andiron.data.on_disk.columns import Columns, Names
 from andiron.data.on_disk.table_encoding import CHUNK_ROWS, QUANTITIES, EncodedTable, TableEncoding
 from andiron.data.splitting import splits, standardisation
 from andiron.data.splitting.divided_rows import Division, Option, Parts, columns_of
-from andiron.plain.long_loops import watched
+from andiron.progress import watched
 from andiron.ranges import Validation
 
 Facts = Mapping[str, Any]
