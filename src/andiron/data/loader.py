@@ -27,7 +27,7 @@ from andiron.data.dataset import (
     ArrayDataset, Batch, Batcher, Dataset, is_stream, uses_default_generators,
 )  # fmt: skip
 from andiron.data.gathering import Request
-from andiron.data.loading import worker_limits, worker_signals
+from andiron.data.loading import workers
 from andiron.distributed import ALONE, Sliced, World
 from andiron.plain import fast_paths, private_torch
 
@@ -60,7 +60,7 @@ class DataLoader:
     ):
         if len(dataset) == 0:
             raise ValueError("the data set is empty: no batch can be formed")
-        if too_many := worker_limits.problem(num_workers):
+        if too_many := workers.problem(num_workers):
             raise ValueError(too_many)
         if augmentations and shuffle_seed is None:
             raise ValueError(
@@ -238,14 +238,14 @@ class DataLoader:
             persistent_workers=True,
             pin_memory=self._is_pinned,
             generator=torch.Generator(),  # its own, so that the default generator is not used
-            worker_init_fn=worker_signals.prepare_worker,
+            worker_init_fn=workers.prepare_worker,
         )
 
     def _gathered_by_workers(self, epoch: int, requests: Iterator[Request]) -> Iterator[Any]:
         # a list: sending a tensor to a process takes a file descriptor
         plain = (request._replace(indices=request.indices.tolist()) for request in requests)
         self._upcoming.requests = plain
-        for raw in worker_signals.iterator_of(self._workers):
+        for raw in workers.iterator_of(self._workers):
             if isinstance(raw, errors.AndironError):
                 raise raw
             yield raw

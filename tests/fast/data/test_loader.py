@@ -16,7 +16,7 @@ from andiron.data import (
 )  # fmt: skip
 from andiron.data.composed.torch_samples import from_torch
 from andiron.data.gathering import Gather, Request
-from andiron.data.loading import worker_limits
+from andiron.data.loading import workers
 from andiron.distributed import World
 
 from refusals import message_of
@@ -363,9 +363,9 @@ def test_a_data_set_that_ends_a_loop_ends_no_epoch(kind):
 
 
 def test_the_bound_is_eight_workers_a_core(monkeypatch):
-    monkeypatch.setattr(worker_limits.processor, "cores", lambda: 4)
-    assert worker_limits.problem(32) is None
-    assert worker_limits.problem(33) == (
+    monkeypatch.setattr(workers.processor, "cores", lambda: 4)
+    assert workers.problem(32) is None
+    assert workers.problem(33) == (
         "num_workers=33: at most 32 can run here, where there are 4 processor cores; lower it"
     )
 

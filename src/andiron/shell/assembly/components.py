@@ -16,7 +16,8 @@ from torch import nn
 from andiron import errors
 from andiron.data import DataLoader, DataLoaderBuilder, ImageBatcher, Splits
 from andiron.data.composed.derived_splits import few
-from andiron.data.loading import host_memory, worker_limits
+from andiron.data.loading import host_memory
+from andiron.data.loading import workers
 from andiron.disk import guarded_folders
 from andiron.distributed import World
 from andiron.optim import GroupedOptimizer
@@ -135,7 +136,7 @@ def unwritten() -> AbstractContextManager[None]:
 def _built(
     config: Train, size_limit: SizeLimit | None, weights: list[Path] | None, world: World
 ) -> Components:
-    too_many = worker_limits.problem(config.num_workers)
+    too_many = workers.problem(config.num_workers)
     if problems := [*division.option_problems(config, world), *filter(None, [too_many])]:
         raise errors.ConfigError(problems)
     device = devices.resolve(config.device)

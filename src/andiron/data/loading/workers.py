@@ -1,4 +1,4 @@
-"""Signals and failures in the worker processes of a loader."""
+"""The worker processes of a loader: how many can run, their signals and failures."""
 
 import multiprocessing.queues
 import os
@@ -8,6 +8,20 @@ from contextlib import contextmanager
 from typing import Any
 
 from andiron import distributed
+from andiron.plain import processor
+
+WORKERS_PER_CORE = 8  # they may wait for a disk or a network
+FEWEST_CORES = 2
+
+
+def problem(num_workers: int) -> str | None:
+    """Why `num_workers` is refused; None if not."""
+    cores = processor.cores()
+    most = WORKERS_PER_CORE * max(cores, FEWEST_CORES)
+    if num_workers <= most:
+        return None
+    where = f"where there are {cores} processor cores"
+    return f"num_workers={num_workers}: at most {most} can run here, {where}; lower it"
 
 
 def iterator_of(workers: Any) -> Iterator[Any]:
