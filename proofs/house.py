@@ -23,7 +23,7 @@ PLAN = {
         "andiron": "distributed gradients inference interrupter options outputs progress "
         "protocols randomness",
         "andiron.checkpoint": "checkpointer contents directory store strategies",
-        "andiron.data": "batchers dataset gathering loader prefetch",
+        "andiron.data": "batchers dataset loader prefetch",
         "andiron.learner": "agenda construction evaluation learner loop metric_log nonfinite "
         "position precision run_host saving state update",
         "andiron.metrics": "history tally",

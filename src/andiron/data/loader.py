@@ -20,13 +20,12 @@ from typing import Any
 import torch
 
 from andiron import errors, randomness
-from andiron.data import gathering, prefetch
+from andiron.data import prefetch
 from andiron.data.augment.sample_random import Augmentation
-from andiron.data.batchers import ArrayBatcher, ImageBatcher
+from andiron.data.batchers import ArrayBatcher, Gather, ImageBatcher, Request
 from andiron.data.dataset import (
     ArrayDataset, Batch, Batcher, Dataset, is_stream, uses_default_generators,
 )  # fmt: skip
-from andiron.data.gathering import Request
 from andiron.data.loading import workers
 from andiron.distributed import ALONE, Sliced, World
 from andiron.plain import fast_paths, private_torch
@@ -76,7 +75,7 @@ class DataLoader:
         self.num_workers = num_workers
         self.num_items = len(dataset)  # samples in an epoch
         self._world = world
-        self._gather = gathering.Gather(
+        self._gather = Gather(
             self.dataset, tuple(augmentations), shuffle_seed or 0, getattr(batcher, "scale", None)
         )
         self._is_seeded = uses_default_generators(dataset)

@@ -17,7 +17,7 @@ from andiron import errors, gradients
 from andiron.data import structures
 from andiron.data.augment.sample_random import Draws
 from andiron.data.dataset import is_stream, sample_name, uses_default_generators
-from andiron.data.gathering import Gather, Request, name_of
+from andiron.data.batchers import Gather, Request, augmentation_name
 from andiron.distributed import Sliced
 from andiron_lab.ask.instruments import Instrument, Update
 from andiron.wings.trained import predictions
@@ -167,5 +167,5 @@ def _drawn(update: Update, index: int) -> Row:
         if draws.noted and getattr(raw, "targets", None) is before:  # mixes no samples
             numbers |= {purpose: drawn[0].tolist() for purpose, drawn in draws.noted.items()}
         else:
-            unrecorded.append(name_of(augmentation))
+            unrecorded.append(augmentation_name(augmentation))
     return {"drawn": numbers, "unrecorded": unrecorded}

@@ -15,7 +15,7 @@ from andiron.data import (
     ArrayBatcher, ArrayDataset, DataLoader, DataLoaderBuilder, digits, ImageBatcher, RawBatch,
 )  # fmt: skip
 from andiron.data.composed.torch_samples import from_torch
-from andiron.data.gathering import Gather, Request
+from andiron.data.batchers import Gather, Request
 from andiron.data.loading import workers
 from andiron.distributed import World
 
