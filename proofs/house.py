@@ -24,7 +24,7 @@ PLAN = {
         "protocols randomness",
         "andiron.checkpoint": "checkpointer contents directory store strategies",
         "andiron.data": "batchers dataset loader prefetch",
-        "andiron.learner": "agenda construction evaluation learner loop metric_log nonfinite "
+        "andiron.learner": "construction evaluation learner loop metric_log nonfinite "
         "position precision run_host saving state update",
         "andiron.metrics": "history tally",
         "andiron.optim":

@@ -6,13 +6,13 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
 
 from andiron.interrupter import Interrupter
-from andiron.learner import position, saving
-from andiron.learner.agenda import Agenda
+from andiron.learner import saving
 from andiron.learner.evaluation import Evaluator
 from andiron.learner.extras import first_batch
 from andiron.learner.extras.network_faults import NetworkFaults
 from andiron.learner.extras.observers import Step
 from andiron.learner.extras.unread_checks import UnreadChecks
+from andiron.learner.position import Agenda, groups
 from andiron.learner.run_host import RunHost, RunSession
 from andiron.learner.state import LearnerState
 from andiron.learner.update import Updated, Updater
@@ -162,7 +162,7 @@ class Loop:
         self._metric_log.start_epoch(at.epoch, at.batch)
         self._stop_if_asked()
         size, refused = self._accumulation, self._refused
-        yield from position.groups(train, at, self._metric_log, size, refused)
+        yield from groups(train, at, self._metric_log, size, refused)
 
     def _refused(self, batches: Iterator[Any]) -> Iterator[Any]:
         """The batches of this process's first epoch, once they fit the model; later ones are alike.
