@@ -224,7 +224,7 @@ def resumed(
         weights, slots = (Path(folder) / f"{name}.safetensors" for name in ("model", "optimizer"))
         serialization.save_tensors(weights, model.state_dict())
         state, moved = optimizer.state_dict(), getattr(schedule, "state_dict", dict)()
-        stateless = slot_checks.without_state(optimizer, state)
+        stateless = optimizer.without_state(state)
         serialization.save_tensors(slots, state)
         torch.manual_seed(99)
         model = network(case)

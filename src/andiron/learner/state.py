@@ -72,7 +72,7 @@ class LearnerState:
             **self.position.state_dict(),
             "owners": self.optimizer.owners(),
             "frozen": self.optimizer.frozen,
-            "stateless": slot_checks.without_state(self.optimizer, optimizer),
+            "stateless": self.optimizer.without_state(optimizer),
             "schedules": [*plain["schedules"].values()],
             "early_stopping": self.early_stopping.state_dict(),
             "averages": {name: average.count for name, average in self.averages.items()},

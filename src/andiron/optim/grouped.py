@@ -189,6 +189,12 @@ class GroupedOptimizer:
             for key, tensor in optimizer.state_dict().items()
         }
 
+    def without_state(self, state: Tensors) -> list[str]:
+        """The names of the parameters of an optimizer for which a saved state has nothing."""
+        stateful = {key.rpartition("/")[0] for key in state}
+        owned = (name for optimizer in self.optimizers for name in optimizer.parameters)
+        return [name for name in owned if name not in stateful]
+
     def load_state_dict(self, state: Tensors) -> None:
         """Continues from a saved state.
 

@@ -191,7 +191,7 @@ def test_its_state_is_accepted_and_a_changed_or_missing_slot_named(name: str) ->
     optimizer = Optimizer(optimizer_class, model, **settings)
     train(model, optimizer, range(3))
     whole, state = GroupedOptimizer.of(optimizer, model), optimizer.state_dict()
-    stateless = slot_checks.without_state(whole, state)
+    stateless = whole.without_state(state)
     saved = {"stateless": stateless, "frozen": (), "updates": 3, "owners": whole.owners()}
 
     def problems(changed: Mapping[str, Tensor]) -> list[str]:

@@ -34,18 +34,11 @@ def problems(
         own = {key: state[key] for key in state if names[key] in inner.parameters}
         yield from _slot_problems(inner, own)
     idle = (owner["parameters"] for owner in saved["owners"].values() if not owner["optimizer"])
-    stateless = {*without_state(optimizer, state)}.difference(saved["stateless"], *idle)
+    stateless = {*optimizer.without_state(state)}.difference(saved["stateless"], *idle)
     yield from (f"{name!r} has no state" for name in sorted(stateless))
     groups, frozen = optimizer.groups.keys(), {*saved["frozen"]}
     if frozen - groups or not groups - frozen:
         yield f"frozen are {', '.join(sorted(frozen))}, of {', '.join(groups)}"
-
-
-def without_state(optimizer: GroupedOptimizer, state: Tensors) -> list[str]:
-    """The names of the owned parameters without a saved state."""
-    stateful = {key.rpartition("/")[0] for key in state}
-    owned = (name for inner in optimizer.optimizers for name in inner.parameters)
-    return [name for name in owned if name not in stateful]
 
 
 def _slot_problems(optimizer: Optimizer, state: Tensors) -> Iterator[str]:
