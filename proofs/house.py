@@ -27,8 +27,7 @@ PLAN = {
         "andiron.learner": "construction evaluation learner loop metric_log nonfinite "
         "position precision run_host saving state update",
         "andiron.metrics": "history tally",
-        "andiron.optim":
-            "gradient_mean grouped model_weights optimizer transformations weighted_sums",
+        "andiron.optim": "gradient_mean grouped model_weights optimizer transformations",
         "andiron.plain": "cadence fast_paths improvement",
         "andiron.schedules": "schedule",
         "andiron.writers": "fanout",

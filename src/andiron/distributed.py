@@ -1,6 +1,6 @@
 """Which process this is, of how many that train one run, and what they decide together.
 
-Alone, torch.distributed is not imported and every verb returns its argument. `optim.gradient_mean`
+Alone, torch.distributed is not imported and every verb returns its argument. `optim.divided`
 adds up gradients; in shell/, training/joining.py joins the processes, training/ranks.py starts
 them, assembly/division.py checks `strategy`.
 

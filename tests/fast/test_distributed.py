@@ -18,7 +18,7 @@ from andiron.metrics import Accuracy, AUROC, Loss, Tally
 from andiron.optim.divided import early_exchange
 from andiron.optim.divided.early_exchange import EarlyExchange
 from andiron.optim.foreign.torch_optimizer import adapted
-from andiron.optim.gradient_mean import SlicedMean
+from andiron.optim.divided.sliced_mean import SlicedMean
 from andiron.outputs import ClassificationOutput
 from andiron.plain import fast_paths
 from andiron.shell.assembly import division

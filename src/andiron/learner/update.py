@@ -19,7 +19,8 @@ from andiron.learner.nonfinite import Nonfinite, RejectedError, StateBefore
 from andiron.learner.position import Position
 from andiron.learner.precision import Precision
 from andiron.optim import model_weights
-from andiron.optim.gradient_mean import reduction_for
+from andiron.optim.divided.sliced_mean import SlicedMean
+from andiron.optim.gradient_mean import GradientsAccumulator, Reduction
 from andiron.optim.grouped import GroupedOptimizer
 from andiron.optim.own.averaging import WeightAverage
 from andiron.optim.transformations import Chain
@@ -207,6 +208,13 @@ class Updater:
 
         return undo
 
+    def reduction(self) -> Reduction:
+        """The mean of one update's gradients, before its first step."""
+        world, model, size = self.world, self.model, structures.size_or_one
+        if world.sharding is not None:
+            return world.sharding.reduction(model, size)
+        return SlicedMean(world, model, size) if world.is_divided else GradientsAccumulator()
+
     def gradients(
         self,
         batches: Sequence[object],
@@ -220,7 +228,7 @@ class Updater:
         They are the same when recomputed for one update.
         """
         self.evaluations += 1
-        reduction = reduction_for(self.world, self.model, structures.size_or_one)
+        reduction = self.reduction()
         model: Any = self.model
         train_step = self.train_step or model.train_step
         items: list[Any] = []

@@ -66,7 +66,7 @@ class BlockSum(_Memory):
     """The sum of a block's weighted gradients over all steps and processes; each gets its part.
 
     With `slices`, a slice is the sum over its micro-batches, and slices are added in the binary
-    tree of `optim.gradient_mean.SlicedMean`: within a process before the exchange, then between
+    tree of `optim.divided.sliced_mean`: within a process before the exchange, then between
     processes. A process with several steps an update holds sums of whole gradients until its last.
     Without, each step is added up over the processes by torch's reduce-scatter. `copies` is the
     group of the processes that hold the same part, each of another copy of the model.

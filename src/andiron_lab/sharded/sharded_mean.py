@@ -9,8 +9,8 @@ from torch import nn
 from andiron import errors
 from andiron.distributed import Sliced, World
 from andiron.gradients import During, Gradients
-from andiron.optim.gradient_mean import SlicedMean
-from andiron.optim.weighted_sums import divide
+from andiron.optim.divided.sliced_mean import SlicedMean
+from andiron.optim.gradient_mean import divide
 from andiron.outputs import Weight
 from andiron.plain import private_torch
 from andiron_lab.sharded.exchanges import BlockSum, StepPlace

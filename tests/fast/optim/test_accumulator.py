@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from andiron import gradients
 from andiron.optim import GradientsAccumulator
-from andiron.optim.weighted_sums import divide
+from andiron.optim.gradient_mean import divide
 from refusals import message_of
 
 SIZES = (5, 1, 7, 3, 2, 8, 4, 1)

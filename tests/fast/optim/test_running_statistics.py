@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from andiron.errors import MismatchError
-from andiron.optim.divided.running_statistics import RunningStatistics
+from andiron.optim.divided.sliced_mean import RunningStatistics
 
 
 class Counting(nn.Module):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from andiron.distributed import BUCKET_BYTES, World
 from andiron.gradients import Gradients
-from andiron.optim.weighted_sums import is_on_gpu
+from andiron.optim.gradient_mean import is_on_gpu
 from andiron.outputs import Weight
 from andiron.plain import fast_paths, private_torch
 
