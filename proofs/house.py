@@ -58,7 +58,7 @@ PLAN = {
         "andiron.optim.divided": WHOLE,
         "andiron.optim.own": "__init__ averaging flat_state frozen_modules",
         "andiron.optim.owners": WHOLE,
-        "andiron.render": "interactive summary_lines text",
+        "andiron.render": "text",
         "andiron.serialization": "layouts matching record",
         "andiron.tasks": "criterion loss_settings named_answers target_checks",
     },

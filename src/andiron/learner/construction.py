@@ -21,7 +21,7 @@ from andiron.learner.extras.early_stopping import EarlyStopping, StoppingRules
 from andiron.learner.extras.group_statistics import histogram_names
 from andiron.learner.extras.observers import Observer, Observers
 from andiron.learner.learner import Learner
-from andiron.learner.metric_log import Answers, MetricLog
+from andiron.learner.metric_log import Answers, Interactive, MetricLog
 from andiron.learner.nonfinite import Nonfinite
 from andiron.learner.precision import Precision
 from andiron.learner.run_host import RunHost
@@ -39,7 +39,6 @@ from andiron.plain import wings
 from andiron.plain.cadence import Cadence, Ticker
 from andiron.plain.plain_values import Named, Plain
 from andiron.protocols import Metric, Renderer, Writer
-from andiron.render.interactive import Interactive
 from andiron.run_folder import RunFolder
 from andiron.schedules.schedule import Schedule, stateful
 from andiron.writers.fanout import Writers

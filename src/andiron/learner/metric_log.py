@@ -12,6 +12,7 @@ from torch import Tensor
 
 from andiron import errors
 from andiron.distributed import World
+from andiron.interrupter import Interrupter
 from andiron.learner.extras.throughput import Throughput
 from andiron.metrics.history import History
 from andiron.metrics.tally import Tally
@@ -19,7 +20,6 @@ from andiron.plain.plain_values import Named, Plain
 from andiron.progress import Progress
 from andiron.protocols import Loader, Metric, Point, Renderer, Values
 from andiron.render import text
-from andiron.render.interactive import Interactive
 from andiron.writers.fanout import Writers
 
 Measured = tuple[Plain, dict[str, Tensor]]  # the state of the metrics
@@ -42,6 +42,17 @@ class Answers(Protocol):
 
     def worst(self, class_names: Sequence[str] | None) -> list[Plain]:
         """The classes with errors, as the summary has them."""
+
+
+@runtime_checkable
+class Interactive(Protocol):
+    """A renderer that receives every logged value, and sends keys to the run."""
+
+    def connect(self, interrupter: Interrupter, directions: Mapping[str, str]) -> None:
+        """Called once before `start`: the target of keys; `highest` or `lowest` by metric."""
+
+    def add(self, point: Point) -> None:
+        """Receives a logged point in the training thread; should only store it."""
 
 
 class MetricLog:

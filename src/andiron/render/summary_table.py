@@ -10,8 +10,7 @@ from rich.text import Text
 
 from andiron.plain.plain_values import Plain
 from andiron.plain.readable import printable
-from andiron.render import summary_lines
-from andiron.render.summary_lines import METRICS
+from andiron.render.text import METRICS, summary_lines
 
 MOST_SHOWN = 6  # parameters of a group; param_groups.json has them all
 # optimizer options and values that are not shown
@@ -24,7 +23,7 @@ right = partial(Column, justify="right", no_wrap=True)
 
 def show(summary: Plain, console: Console) -> None:
     """Prints the summary's content, the parameter groups and the run folder."""
-    written = summary_lines.content(summary)
+    written = summary_lines(summary)
     numbers = map(right, METRICS[2:])
     parts: list[Table | Text] = [
         rows(written.metrics, Column("split"), Column("metric", overflow="fold"), *numbers,

@@ -13,8 +13,7 @@ from andiron.plain.plain_values import Plain
 from andiron.plain.readable import duration, number
 from andiron.progress import Progress
 from andiron.protocols import Point
-from andiron.render import summary_lines
-from andiron.render.text import TimeLeft
+from andiron.render.text import METRICS, TimeLeft, summary_lines
 
 SECONDS_BETWEEN_DRAWINGS = 0.5
 MOST_ROWS = 12  # epochs in the table
@@ -64,8 +63,8 @@ class Notebook:
 
     def show(self, summary: Plain) -> None:
         """Adds the summary's content, without classes: a cell shows its whole output."""
-        written = summary_lines.content(summary)
-        rows = [dict(zip(summary_lines.METRICS, row, strict=True)) for row in written.metrics]
+        written = summary_lines(summary)
+        rows = [dict(zip(METRICS, row, strict=True)) for row in written.metrics]
         lines = written.title, *written.lines, written.place
         self._draw("".join(f"<p>{escape(line)}</p>" for line in lines), _table(rows))
 

@@ -10,7 +10,7 @@ from andiron.metrics import Accuracy, History, Loss, Mean
 from andiron.metrics.direction import check_measured
 from andiron.metrics.history import Standing
 from andiron.protocols import Point
-from andiron.render.summary_lines import content
+from andiron.render.text import summary_lines
 
 
 def history(losses, *, accuracies=None, split="valid"):
@@ -67,7 +67,7 @@ def test_a_quantity_without_a_direction_has_no_best_value():
     rows = [{"split": "valid", "metric": name, **vars(standing)}
             for name, standing in made.standings["valid"].items()]  # fmt: skip
     summary = {"model": "", "num_parameters": 1, "updates": 3, "seconds": 1.0, "metrics": rows}
-    assert content(summary).metrics == [
+    assert summary_lines(summary).metrics == [
         ["valid", "loss", "0.2000", "2", "0.9000"], ["valid", "beta", "-", "-", "0.9000"],
     ]  # fmt: skip
     with pytest.raises(errors.ConfigError, match="early.metric=beta: no value of it is best; "):

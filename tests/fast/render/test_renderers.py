@@ -9,7 +9,8 @@ from waiting import until
 
 from andiron import render
 from andiron.progress import Progress
-from andiron.render import Plain, plain, summary_lines, summary_table
+from andiron.render import Plain, plain, summary_table
+from andiron.render.text import summary_lines
 from andiron.wings.screen.live import Live
 
 SUMMARY = {
@@ -144,7 +145,7 @@ def test_a_terminal_shows_all_of_a_summary():
         "changes": {"lr": "0.1 until update 6"},
     }  # fmt: skip
     summary_table.show(summary, Console(file=file, width=100))
-    content = summary_lines.content(summary)
+    content = summary_lines(summary)
     cells = [cell for row in content.metrics + content.classes for cell in row]
     shown = [content.title, *cells, *content.lines, *content.place.splitlines()]
     assert len(content.lines) == 2
