@@ -56,7 +56,7 @@ PLAN = {
         "andiron.optim.foreign":
             "__init__ held_class slot_checks torch_class torch_step whole_state",
         "andiron.optim.divided": WHOLE,
-        "andiron.optim.own": "__init__ averaging flat_state frozen_modules",
+        "andiron.optim.own": "__init__ averaging flat_state",
         "andiron.optim.owners": WHOLE,
         "andiron.render": "text",
         "andiron.serialization": "layouts matching record",

@@ -24,8 +24,9 @@ from torch import Tensor, nn
 from andiron import errors
 from andiron.gradients import Gradients, Tensors
 from andiron.optim.optimizer import Closure, Optimizer
-from andiron.optim.own.frozen_modules import FrozenModules
-from andiron.optim.owners.group import Group, part_of, recomputed_part, transformed
+from andiron.optim.owners.group import (
+    FrozenModules, Group, part_of, recomputed_part, transformed,
+)  # fmt: skip
 from andiron.optim.owners.ownership import BASE
 from andiron.plain import readable
 from andiron.plain.plain_values import Named
