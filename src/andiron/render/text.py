@@ -13,7 +13,6 @@ from andiron.protocols import Values
 
 SLOW_UPDATES = 10  # the first ones of a process: they allocate, compile and choose kernels
 METRICS = "split", "metric", "best", "epoch of best", "last"
-CLASSES = "class", "samples", "recall", "predicted as"
 
 
 class TimeLeft:
@@ -62,7 +61,7 @@ def splits(progress: Progress, updates: int | None = None) -> str:
 
 
 class SummaryLines(NamedTuple):
-    """Rows of cells below `METRICS` and `CLASSES`, and the lines beside them."""
+    """Rows of cells, those of metrics below `METRICS`, and the lines beside them."""
 
     title: str
     metrics: list[list[str]]
