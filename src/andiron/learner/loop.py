@@ -217,8 +217,8 @@ class Loop:
                 metric_log.train_tally.add(item, batch, is_kept=kept)
             progress.updates += 1
             progress.batch += len(batches)
-            progress.new_batches += len(batches)
-            progress.new_updates += 1
+            metric_log.throughput.batches += len(batches)
+            metric_log.throughput.updates += 1
             if updated.readings is not None:
                 metric_log.log_window(updated.readings, updated.histograms)
                 self._agenda.logs.done(at.updates)

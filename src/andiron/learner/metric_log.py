@@ -115,9 +115,7 @@ class MetricLog:
     def log_window(self, readings: Values, histograms: Mapping[str, Tensor]) -> None:
         """Records the means since the last log point, with the last update's readings and speed."""
         values, progress = self.train_tally.close_window(), self.progress
-        samples = progress.new_batches * progress.num_items / max(progress.num_batches, 1)
-        speed = self.throughput.close_window(progress.new_updates, samples, progress.waited)
-        progress.close_window()
+        speed = self.throughput.close_window(progress.num_items / max(progress.num_batches, 1))
         if speed:
             self._record("train", values, readings | speed, histograms=histograms)
 
@@ -179,7 +177,7 @@ class MetricLog:
         tally, tensors = self.train_tally.state_dict()
         return {
             "tally": tally,
-            "window": [self.progress.new_batches, self.progress.new_updates],
+            "window": [self.throughput.batches, self.throughput.updates],
             "seconds": self.throughput.training_seconds,
             "history": self.history.state_dict(),
             "latest": copy.deepcopy(self.latest),
@@ -192,13 +190,10 @@ class MetricLog:
         Raises: ValueError if other metrics were measured.
         """
         self.train_tally.load_state_dict(plain["tally"], tensors, self._device)
-        batches, updates = plain["window"]
         latest = copy.deepcopy(plain["latest"])
-        self.progress = replace(
-            self.progress, new_batches=batches, new_updates=updates, latest=latest,
-            measured=dict.fromkeys(latest, -1),
-        )  # fmt: skip
-        self.throughput.resume(plain["seconds"])
+        measured = dict.fromkeys(latest, -1)
+        self.progress = replace(self.progress, latest=latest, measured=measured)
+        self.throughput.resume(plain["seconds"], *plain["window"])
         self.history.load_state_dict(plain["history"])
 
     def _record(

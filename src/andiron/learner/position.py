@@ -190,18 +190,18 @@ def groups(
     Where updates are undone between two groups, their batches follow again. `refused` checks the
     first epoch of this process.
     """
-    batches, progress = iter(()), metric_log.progress
+    batches, first_updates = iter(()), metric_log.progress.first_updates
     end: int | None = None  # the batch after the last group
     while True:
         asked = time.perf_counter()
         if at.batch != end:
             batches = iter(train.epoch(at.epoch, at.batch) if at.batch else train.epoch(at.epoch))
-            if at.updates == progress.first_updates:
+            if at.updates == first_updates:
                 batches = refused(batches)
             batches = metric_log.traced(batches)
         if not (group := list(islice(batches, size))):
             return
-        progress.waited += time.perf_counter() - asked
+        metric_log.throughput.waited += time.perf_counter() - asked
         at.take(len(group))
         end = at.batch
         yield group

@@ -24,6 +24,13 @@ class Clock:
     process_time = perf_counter
 
 
+def window_of(measured, *, updates, waited=0.0):
+    """The readings of a window of `updates`, each of one batch of 8 samples."""
+    measured.batches = measured.updates = updates
+    measured.waited = waited
+    return measured.close_window(samples_per_batch=8.0)
+
+
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
@@ -35,10 +42,10 @@ def test_a_window_has_the_means_of_its_updates(clock):
     measured = throughput.Throughput(torch.device("cpu"))
     measured.start_epoch()
     clock.now += 0.5
-    values = measured.close_window(updates=5, samples=40.0, waited=0.125)
+    values = window_of(measured, updates=5, waited=0.125)
 
     assert values == {"time/step": 0.1, "time/data": 0.25, "time/samples_per_second": 80.0}
-    assert measured.close_window(updates=0, samples=0.0, waited=0.0) == {}
+    assert measured.close_window(samples_per_batch=8.0) == {}
     assert measured.seconds_of_epoch == 0.5
 
 
@@ -48,7 +55,7 @@ def test_the_machine_is_read_at_most_once_a_second(clock):
     read = []
     for update in range(1, 41):
         clock.now += 0.125
-        values = measured.close_window(updates=1, samples=8.0, waited=0.0)
+        values = window_of(measured, updates=1)
         if "system/cpu_percent" in values:
             read.append(update)
             assert values.get("system/memory_gib", 1) > 0.01
@@ -58,7 +65,7 @@ def test_the_machine_is_read_at_most_once_a_second(clock):
 
 def test_training_time_leaves_out_what_follows_an_epoch_and_is_continued(clock):
     measured = throughput.Throughput(torch.device("cpu"))
-    measured.resume(10.0)
+    measured.resume(10.0, 0, 0)
     for seconds in (2.0, 3.0):
         measured.start_epoch()
         clock.now += seconds
@@ -97,7 +104,7 @@ def test_the_readings_of_every_process_are_together(clock):
         clock.now += 0.5 * world.rank
         world.gathered(None)
         world.waited = 0.125 * (1 + world.rank)
-        return measured.close_window(updates=5, samples=40.0, waited=0.05 * (1 + world.rank))
+        return window_of(measured, updates=5, waited=0.05 * (1 + world.rank))
 
     expected = {"time/step": 0.1, "time/data": 0.1, "time/samples_per_second": 80.0,
                 "time/exchange": 0.25, "time/data/rank1": 0.2,

@@ -28,19 +28,22 @@ class Throughput:
         self._window_started = self._epoch_started = 0.0
         self._exchanged = world.waited  # at the last reading
         self._usage, self._usage_read = Usage(device), time.perf_counter()
+        self.batches = self.updates = 0  # of the open window; of skipped updates none
+        self.waited = 0.0  # seconds, for these batches
 
     def start_epoch(self) -> None:
         """Starts timing an epoch and its first window."""
         self._epoch_started = self._window_started = time.perf_counter()
         self._is_open = True
 
-    def close_window(self, updates: int, samples: float, waited: float) -> Values:
+    def close_window(self, samples_per_batch: float) -> Values:
         """`time/...` of the window, `system/...` at most once a second; empty without updates.
 
-        `waited` is how many seconds its updates waited for their batches. Readings of other
-        processes end with `/rank1` and so on.
+        Readings of other processes end with `/rank1` and so on.
         """
-        now = time.perf_counter()
+        now, updates, waited = time.perf_counter(), self.updates, self.waited
+        samples = self.batches * samples_per_batch
+        self.batches, self.updates, self.waited = 0, 0, 0.0
         seconds, self._window_started = now - self._window_started, now
         if not updates:
             return {}
@@ -76,9 +79,9 @@ class Throughput:
         self._window_started += seconds
         self._epoch_started += seconds
 
-    def resume(self, training_seconds: float) -> None:
-        """Continues from an earlier process's training time."""
-        self._closed_seconds = training_seconds
+    def resume(self, training_seconds: float, batches: int, updates: int) -> None:
+        """Continues from an earlier process's training time and open window."""
+        self._closed_seconds, self.batches, self.updates = training_seconds, batches, updates
 
     def close_epoch(self) -> None:
         """Ends the training time of an epoch."""
