@@ -8,8 +8,7 @@ from typing import Any, Literal
 from andiron.interrupter import Interrupter
 from andiron.learner import saving
 from andiron.learner.evaluation import Evaluator
-from andiron.learner.extras import first_batch
-from andiron.learner.extras.network_faults import NetworkFaults
+from andiron.learner.extras import first_updates
 from andiron.learner.extras.observers import Step
 from andiron.learner.extras.unread_checks import UnreadChecks
 from andiron.learner.position import Agenda, groups
@@ -168,10 +167,10 @@ class Loop:
         """The batches of this process's first epoch, once they fit the model; later ones are alike.
         """
         train, updater = self._train, self._updater
-        updater.instruments.append(NetworkFaults(updater.model, updater.instruments))
+        updater.instruments.append(first_updates.NetworkFaults(updater.model, updater.instruments))
         is_whole = self._agenda.is_whole(self._position, len(train))
         parts = train, updater.model, updater.world, self._accumulation
-        return first_batch.refused(batches, *parts, is_whole=is_whole)
+        return first_updates.refused(batches, *parts, is_whole=is_whole)
 
     def update(self, batches: Sequence[object], train: Loader) -> bool:
         """Makes one update outside `fit`, inside `training`; returns False if it was skipped."""

@@ -10,7 +10,7 @@ from andiron import errors
 from andiron.data import ArrayBatcher, ArrayDataset, DataLoader
 from andiron.distributed import ALONE, World
 from andiron.learner import LearnerBuilder
-from andiron.learner.extras import first_batch
+from andiron.learner.extras import first_updates
 from andiron.metrics import Loss
 from andiron.tasks import Classifier
 
@@ -109,16 +109,17 @@ def test_what_batchnorm_can_train_on_is_trained(case):
 
 def test_the_trial_changes_no_bit(monkeypatch):
     tried = fitted(of_pixels, loader(9, 4))
-    monkeypatch.setattr("andiron.learner.extras.first_batch._try", lambda *arguments: None)
+    monkeypatch.setattr("andiron.learner.extras.first_updates._try", lambda *arguments: None)
     for name, tensor in fitted(of_pixels, loader(9, 4)).items():
         assert torch.equal(tensor, tried[name])
 
 
 def test_only_the_first_epoch_of_a_process_is_tried(monkeypatch):
     tried = []
-    refused = first_batch.refused
+    refused = first_updates.refused
     monkeypatch.setattr(
-        first_batch, "refused", lambda *given, **named: tried.append(1) or refused(*given, **named)
+        first_updates, "refused",
+        lambda *given, **named: tried.append(1) or refused(*given, **named),
     )
     fitted(flat, loader(10, 4), num_epochs=3)
     assert tried == [1]
@@ -139,5 +140,6 @@ def test_a_network_left_in_evaluation_mode_is_named_and_a_frozen_layer_is_not(ca
 
 def test_an_epoch_without_a_batch_left_is_tried_on_nothing():
     """A run is resumed so in the validation after its last batch."""
-    left = first_batch.refused(iter(()), loader(5, 2), Classifier(flat()), ALONE, 1, is_whole=True)
+    parts = loader(5, 2), Classifier(flat()), ALONE, 1
+    left = first_updates.refused(iter(()), *parts, is_whole=True)
     assert [*left] == []

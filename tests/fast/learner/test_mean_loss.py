@@ -11,7 +11,7 @@ from andiron import errors
 from andiron.data import ArrayBatcher, ArrayDataset, DataLoader
 from andiron.distributed import ALONE, World
 from andiron.learner import LearnerBuilder
-from andiron.learner.extras import first_batch
+from andiron.learner.extras import first_updates
 from andiron.metrics import Loss
 from andiron.optim import Optimizer
 from andiron.tasks import (
@@ -20,7 +20,7 @@ from andiron.tasks import (
 from refusals import message_of
 
 NUMBER = 12
-refused = partial(first_batch.refused, is_whole=True)
+refused = partial(first_updates.refused, is_whole=True)
 DRAW = torch.Generator().manual_seed(0)
 INPUTS = torch.randn(NUMBER, 4, generator=DRAW)
 CLASSES = torch.tensor([0, 2, 1, 1, 2, 0, 2, 0, 1, 1, 2, 0])
@@ -113,8 +113,8 @@ class Fields:
     def __len__(self):
         return len(self.batches)
 
-    def epoch(self, epoch, first_batch=0):
-        return iter(self.batches[first_batch:])
+    def epoch(self, epoch, first_updates=0):
+        return iter(self.batches[first_updates:])
 
 
 @pytest.mark.parametrize("own", [summed, with_balance])
