@@ -61,7 +61,7 @@ def splits(progress: Progress, updates: int | None = None) -> str:
 
 
 class SummaryLines(NamedTuple):
-    """Rows of cells, those of metrics below `METRICS`, and the lines beside them."""
+    """Rows of cells: metrics, below `METRICS`, and classes; and the lines beside them."""
 
     title: str
     metrics: list[list[str]]
