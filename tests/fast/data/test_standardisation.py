@@ -1,7 +1,9 @@
 """Mean and standard deviation of columns."""
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given, strategies as st
 
 from andiron import errors
 from andiron.data.splitting import standardisation
@@ -81,3 +83,11 @@ def test_columns_that_float32_holds_pass():
     standardisation.check(
         torch.full((3, 1), 1.6e9, dtype=torch.float64), ("constant",), source="x.csv"
     )
+
+
+@given(st.floats(width=32))
+def test_float32_is_the_number_of_its_shortest_text(number):
+    stored = np.array([number], dtype=np.float32)
+    (decimal,) = standardisation.in_float64(stored)
+    assert np.array_equal(decimal.astype(np.float32), stored[0], equal_nan=True)
+    assert decimal == float(str(stored[0])) or np.isnan(number)

@@ -30,8 +30,8 @@ from andiron.data.on_disk.columns import (
     argument, Categories, Columns, Decimal, Kind, Missing, Reading, Thousands,
 )  # fmt: skip
 from andiron.data.splitting import standardisation
+from andiron.data.splitting.standardisation import in_float64
 from andiron.plain import readable
-from andiron.plain.float32_decimals import in_float64
 from andiron.plain.plain_values import Named, Plain
 
 QUANTITIES = ("number", "date")

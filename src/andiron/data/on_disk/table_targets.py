@@ -14,8 +14,8 @@ from andiron import errors
 from andiron.data.on_disk.category_names import distinct, parsed, places, warn_of_classes
 from andiron.data.on_disk.column_values import finite, typed
 from andiron.data.on_disk.columns import Columns, Names
+from andiron.data.splitting.standardisation import in_float64
 from andiron.plain import readable
-from andiron.plain.float32_decimals import in_float64
 
 log = logging.getLogger("andiron")
 Kind = Literal["classification", "regression"]

@@ -3,8 +3,9 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from andiron import errors
@@ -16,6 +17,22 @@ FLOAT32 = torch.finfo(torch.float32)
 EXACT = 2.0**53  # above, float64 rounds whole numbers
 
 MeanAndStd = tuple[tuple[float, ...], tuple[float, ...]]
+
+
+def in_float64(numbers: Shaped[np.ndarray, " size"]) -> Float[np.ndarray, " size"]:
+    """The numbers in float64; a float32 as the shortest decimal that float32 rounds to it.
+
+    >>> in_float64(np.array([0.1, 2.5, 16777216], dtype=np.float32)).tolist()
+    [0.1, 2.5, 16777216.0]
+
+    A file that stores the 0.1 of a text as float32 then gives the statistics of the text.
+    """
+    if numbers.dtype != np.float32:
+        return numbers.astype(np.float64, copy=False)
+    import polars  # takes 0.2 s
+
+    texts = polars.Series(numbers).cast(polars.String)  # the shortest; 0.2 s for a million
+    return texts.cast(polars.Float64).to_numpy()
 
 
 def fit(columns: Float[Tensor, "rows columns"]) -> MeanAndStd:
