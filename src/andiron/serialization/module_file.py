@@ -79,12 +79,8 @@ def load_record(
     places = _places(module, record, path, layout)
     tensors, prefix = renamed(record.tensors, rename or {}), ("", "")
     if partial:
-        old, new = prefix = matching.differing_prefix(path, tensors, places, remedy)
-        turned = {name: new + name[len(old) :] for name in tensors if name.startswith(old)}
-        kept = {name for name in tensors if name in places or turned.get(name) in tensors}
-        tensors = {
-            name if name in kept else turned.get(name, name): tensors[name] for name in tensors
-        }
+        prefix = matching.differing_prefix(path, tensors, places, remedy)
+        tensors = _with_prefix(tensors, places, *prefix)
     excluded = _excluded(exclude, {**places, **tensors})
     tensors = {name: tensors[name] for name in tensors if name not in excluded}
     differences = dataclasses.replace(
@@ -107,6 +103,15 @@ def load_record(
     judge(differences)
     matching.copy(places, tensors, differences.fitting)
     return differences
+
+
+def _with_prefix(
+    tensors: Tensors, places: layouts.Places, old: str, new: str
+) -> dict[str, Tensor]:
+    """The tensors with `new` for `old` before a name that does not fit, unless that is taken."""
+    turned = {name: new + name[len(old) :] for name in tensors if name.startswith(old)}
+    kept = {name for name in tensors if name in places or turned.get(name) in tensors}
+    return {name if name in kept else turned.get(name, name): tensors[name] for name in tensors}
 
 
 def _places(

@@ -124,15 +124,7 @@ def _divided(
     """The parts: data sets of their own, and fractions of train; `described` are other fields."""
     whole = datasets["train"]
     if is_stream(whole):
-        for name, value in {**fractions, "split": split}.items():
-            if value not in ("test", None):
-                raise errors.DataError(
-                    f"data.{name}={value}: no fraction can be taken from an IterableDataset; "
-                    "give data.valid and data.test data sets of their own, and no data.split"
-                )
-        test = datasets["test"]
-        own = whole, datasets.get("valid", test), test
-        return splits.of_parts(lambda part: part, own, **described)
+        return _of_stream(datasets, {**fractions, "split": split}, **described)
     values = {
         name: divided_samples.values_of(dataset.dataset, column)
         for column in columns_of(split) for name, dataset in datasets.items()
@@ -161,6 +153,21 @@ def _divided(
     if "valid" in datasets:  # not of the rows that folds divide
         return of_rows(rows)
     return splits.of_rows(of_rows, rows)
+
+
+def _of_stream(
+    datasets: Mapping[str, Samples], options: Named, **described: Any
+) -> splits.Splits:
+    """The parts, each a data set of its own. Raises: DataError if one of `options` divides."""
+    for name, value in options.items():
+        if value not in ("test", None):
+            raise errors.DataError(
+                f"data.{name}={value}: no fraction can be taken from an IterableDataset; "
+                "give data.valid and data.test data sets of their own, and no data.split"
+            )
+    test = datasets["test"]
+    own = datasets["train"], datasets.get("valid", test), test
+    return splits.of_parts(lambda part: part, own, **described)
 
 
 def _facts(

@@ -6,7 +6,7 @@ Classes are folders, or stand in a table beside the pictures, with the name and 
 import logging
 import os
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -205,12 +205,7 @@ def _tree(root: Path, folders: Mapping[str, str], known: Sequence[str] = ()) -> 
         images_of, of_table = _by_class(root, root / folder, ignored)
         cells |= of_table
         class_names = class_names or [*images_of]
-        for name in images_of:
-            if name not in class_names:
-                hint = errors.nearest(name, class_names) or "; put images of it there"
-                raise errors.DataError(
-                    f"{root / folder / name}: the training data have no such class{hint}"
-                )
+        _check_known(root / folder, images_of, class_names)
         begin = len(names)
         for class_name, paths in images_of.items():
             names += paths
@@ -226,6 +221,14 @@ def _tree(root: Path, folders: Mapping[str, str], known: Sequence[str] = ()) -> 
     _warn_of_ignored(root, ignored)
     classes = tuple(class_names)
     return ImageTree(root, tuple(names), torch.tensor(targets), classes, indices, labels, cells)
+
+
+def _check_known(folder: Path, names: Iterable[str], known: Sequence[str]) -> None:
+    """Raises: DataError for a class of a part that the training data do not have."""
+    for name in names:
+        if name not in known:
+            hint = errors.nearest(name, known) or "; put images of it there"
+            raise errors.DataError(f"{folder / name}: the training data have no such class{hint}")
 
 
 def files_in(root: Path, folder: Path, ignored: list[str]) -> Iterator[str]:
