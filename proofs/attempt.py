@@ -15,15 +15,22 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import torch
+
 from andiron.shell.training import train
 from andiron.wings.sweep import job_process
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
+SMALL = (
+    "data=synthetic", "data.num_samples=200", "data.input_shape=[1,4,4]", "model.hidden=[8]",
+    "batch_size=64", "render=plain", "device=cpu",
+)  # fmt: skip
 SECRET = "ANDIRON_SECRET"  # an environment variable whose value no output may show
 SECRET_VALUE = "a-value-that-only-the-environment-has"
 PROGRAMS = {"git", "uname"}  # what the record of a run asks about code and machine
@@ -102,6 +109,13 @@ def attempt(
         )
 
 
+def forks(jobs: int) -> ProcessPoolExecutor:
+    """A pool of forked processes, which may start others, and which end when this one does."""
+    torch.set_num_threads(1)  # a forked process waits for ever for threads that its parent had
+    context = multiprocessing.get_context("fork")
+    return ProcessPoolExecutor(jobs, context, end_with_parent)
+
+
 def end_with_parent() -> None:
     """Has this process of a pool killed once its parent has ended, however that did (Linux)."""
     libc = ctypes.CDLL(None)
@@ -142,15 +156,18 @@ def _mount(*arguments: object) -> None:
     subprocess.run(["mount", *map(str, arguments)], check=True, capture_output=True)
 
 
+def trained() -> int:
+    """The exit code of `train.py` with the arguments in `sys.argv`."""
+    return train.main(CONF)
+
+
 def made_run(folder: Path, *options: str, code: int = 0) -> Path:
     """A run in `folder` that ends with this exit code.
 
     Raises: RuntimeError with its output if it ends with another.
     """
     sys.argv = ["train", *options, "render=plain", f"hydra.run.dir={folder}"]
-    made = attempt(
-        lambda: train.main(CONF), may_write=[folder], forbidden=folder / "none", seconds=120
-    )
+    made = attempt(trained, may_write=[folder], forbidden=folder / "none", seconds=120)
     if made.code != code:
         raise RuntimeError(made.output)
     return folder

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import andiron
 from andiron import errors
 from andiron.run_folder import RunFolder
-from andiron.shell.training import train
 from andiron_lab.seeds import differ
 from andiron_lab.ask import bisect as ask_bisect, recheck, replay, samples
 from andiron.wings.runs import accept_changes, command as runs, plan
@@ -17,7 +16,7 @@ from andiron_lab.records import import_state_dict
 from andiron.wings.screen import watch
 from andiron.wings.trained import evaluate, generate, predict
 from andiron.wings.trained.exports import export
-from proofs.attempt import CONF, jobs_forked_here
+from proofs.attempt import SMALL, jobs_forked_here, trained
 from proofs.hostile_case import (
     ACCEPT, AGAIN, BEST, BISECT, CHANGED, COMPARE, CONFIGURED, DIFF, DIFFER, EVALUATE, EXPORT, FORK,
     GENERATE, GRID_AGAIN, IMPORT, JOURNAL_AGAIN, LIST, LOAD, OVERWRITE, PLAN, PREDICT, PROGRAM,
@@ -28,10 +27,6 @@ from proofs.hostile_case import (
 PICTURE = "picture.png"  # beside the folder: what is predicted from
 DIGITS, TEXT = "digits", "text"  # the runs that hostile copies are made of
 OTHER_RATE = "other-rate"  # an honest run that is compared with them
-SMALL = (
-    "data=synthetic", "data.num_samples=200", "data.input_shape=[1,4,4]", "model.hidden=[8]",
-    "batch_size=64", "render=plain", "device=cpu",
-)  # fmt: skip
 SEARCHED = "hydra/sweeper=optuna", "lr=interval(0.1,0.2)", "num_epochs=1"
 SWEEPS = {  # the sweeps that hostile copies are made of; the same command again has one job more
     GRID_AGAIN: (["num_epochs=1"], ["lr=0.1,0.2"], ["lr=0.1,0.2,0.3"]),
@@ -81,10 +76,6 @@ class Command(NamedTuple):
     honest: str = DIGITS
 
 
-def _train() -> int:
-    return train.main(CONF)
-
-
 def sweep_arguments(name: str, folder: Path, *, again: bool) -> list[object]:
     """The arguments of a sweep in the folder, or of the same with one job more."""
     shared, first, more = SWEEPS[name]
@@ -95,7 +86,7 @@ def sweep_arguments(name: str, folder: Path, *, again: bool) -> list[object]:
 def sweep() -> int:
     """A sweep whose jobs are forked from this process, so that what they do is noted."""
     with jobs_forked_here():
-        return train.main(CONF)
+        return trained()
 
 
 def _sweep_again(name: str) -> Command:
@@ -119,14 +110,14 @@ def _load() -> int:
 
 COMMANDS = {
     # of a run that says it is done, it trains and reads nothing more
-    RESUME: Command(_train, lambda at: [f"resume={at.folder}"], "any", is_writing=True),
+    RESUME: Command(trained, lambda at: [f"resume={at.folder}"], "any", is_writing=True),
     CHANGED: Command(
-        _train, lambda at: [f"resume={at.folder}", "num_epochs=3", "render=plain"],
+        trained, lambda at: [f"resume={at.folder}", "num_epochs=3", "render=plain"],
         "weights", is_writing=True,
     ),
     FORK: Command(
-        _train, lambda at: [f"fork_from={at.folder}", "num_epochs=3", "render=plain",
-                            f"hydra.run.dir={at.into}"], "weights",
+        trained, lambda at: [f"fork_from={at.folder}", "num_epochs=3", "render=plain",
+                             f"hydra.run.dir={at.into}"], "weights",
     ),
     BISECT: Command(
         ask_bisect.main, lambda at: [at.folder, "log_every=3", "--updates", 1, 2], "any"
@@ -138,8 +129,8 @@ COMMANDS = {
     ),
     REPLAY: Command(replay.main, lambda at: [next(at.folder.glob("nonfinite/*"), at.folder)]),
     START: Command(
-        _train, lambda at: [f"start_from={at.weights}", "num_epochs=1", "render=plain",
-                            f"hydra.run.dir={at.into}"], "weights",
+        trained, lambda at: [f"start_from={at.weights}", "num_epochs=1", "render=plain",
+                             f"hydra.run.dir={at.into}"], "weights",
     ),
     PLAN: Command(
         plan.main, lambda at: [f"start_from={at.weights}", "num_epochs=1",
@@ -147,8 +138,8 @@ COMMANDS = {
         "any",  # it names the file that has the weights; START compares their bits
     ),
     CONFIGURED: Command(
-        _train, lambda at: [f"--config-dir={at.folder / 'conf'}", "model=mine", "num_epochs=1",
-                            "render=plain", f"hydra.run.dir={at.into}"], "weights",
+        trained, lambda at: [f"--config-dir={at.folder / 'conf'}", "model=mine", "num_epochs=1",
+                             "render=plain", f"hydra.run.dir={at.into}"], "weights",
     ),
     LOAD: Command(_load, lambda at: [at.folder, at.folder.with_name(PICTURE)]),
     EVALUATE: Command(evaluate.main, lambda at: [at.folder]),
@@ -177,12 +168,13 @@ COMMANDS = {
     SWEEP: Command(runs.main, lambda at: ["compare", at.folder], "any", is_writing=True),
     ACCEPT: Command(accept_changes.main, lambda at: [at.folder], "any", is_writing=True),
     OVERWRITE: Command(
-        _train, lambda at: [*SMALL, "num_epochs=1", f"hydra.run.dir={at.folder}", "overwrite=true"],
+        trained, lambda at: [*SMALL, "num_epochs=1", f"hydra.run.dir={at.folder}",
+                             "overwrite=true"],
         "any", is_writing=True,
     ),
     REQUEUED: Command(
-        _train, lambda at: ["num_epochs=2", "render=plain", f"hydra.run.dir={at.folder}",
-                            "restart=requeued"],
+        trained, lambda at: ["num_epochs=2", "render=plain", f"hydra.run.dir={at.folder}",
+                             "restart=requeued"],
         "any", is_writing=True,
     ),
     **{name: _sweep_again(name) for name in SWEEPS},
@@ -205,6 +197,6 @@ def answer(name: str, at: Place, output: str) -> object:
     """The command's answer; None if any answer is right."""
     kind = COMMANDS[name].answer
     if kind == "weights":
-        trained = RunFolder(at.into if at.into.exists() else at.folder).model
-        return trained.read_bytes() if trained.is_file() else output
+        weights = RunFolder(at.into if at.into.exists() else at.folder).model
+        return weights.read_bytes() if weights.is_file() else output
     return output if kind == "output" else None

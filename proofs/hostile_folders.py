@@ -8,7 +8,6 @@ import argparse
 import dataclasses
 import functools
 import itertools
-import multiprocessing
 import os
 import pickle
 import shutil
@@ -17,15 +16,13 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 import matplotlib.backends.backend_agg  # noqa: F401
 import matplotlib.figure  # noqa: F401
-import torch
 import torch._dynamo
-import torch.export
+import torch.export  # noqa: F401
 from PIL import Image
 
 # imported before the commands are forked, as those above
@@ -37,9 +34,7 @@ from proofs import (
     hostile_asides, hostile_bytes, hostile_configs, hostile_records, hostile_studies,
     hostile_sweeps,
 )  # fmt: skip
-from proofs.attempt import (
-    Outcome, attempt, end_with_parent, fingerprints, made_run, write_only_in,
-)  # fmt: skip
+from proofs.attempt import Outcome, attempt, fingerprints, forks, made_run, write_only_in
 from proofs.hostile_bytes import Runs
 from proofs.hostile_case import (
     ACCEPT, CONFIGURED, IMPORT, OVERWRITE, PLAN, REQUEUED, START, SWEEP, SWEEPS_AGAIN, Case,
@@ -229,7 +224,6 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="attempts side by side")
     options = parser.parse_args()
     faulty, most, seconds = 0, (0.0, ""), Counter[str]()
-    torch.set_num_threads(1)  # a forked process waits for ever for threads that its parent had
     numbered = [
         (chosen, number) for only, step in zip(options.only, options.step, strict=True)
         for chosen in [(only, options.folders, options.commands)]
@@ -240,8 +234,7 @@ def main() -> int:
         for kind in sorted({COMMANDS[name].honest for _, name in made}):
             honest_copy(kind, Path(scratch))
         attempt_of = functools.partial(_made, Path(scratch))
-        forks = multiprocessing.get_context("fork")
-        with ProcessPoolExecutor(options.jobs, forks, end_with_parent) as pool:
+        with forks(options.jobs) as pool:
             ends = pool.map(attempt_of, *zip(*numbered, strict=True))
             for (case, name), ended in zip(made, ends, strict=True):
                 seconds[name] += ended.seconds

@@ -9,7 +9,6 @@ fault, and a crash, a traceback, a hang or much memory still is.
 import argparse
 import hashlib
 import json
-import multiprocessing
 import os
 import random
 import shutil
@@ -17,20 +16,15 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from andiron.shell.training import train
 from andiron.shell.training import experiment  # noqa: F401  # before the commands are forked
-from proofs.attempt import CONF, Outcome, attempt, made_run
+from proofs.attempt import SMALL, Outcome, attempt, forks, made_run, trained
 from proofs.hostile_case import sign
 
-SMALL = [
-    "data=synthetic", "data.num_samples=200", "data.input_shape=[1,4,4]", "model.hidden=[8]",
-    "optimizer=adam", "averages=ema", "batch_size=32", "render=plain", "log_every=2",
-    "checkpoint.every=2",
-]  # fmt: skip
+RUN = (*SMALL, "optimizer=adam", "averages=ema", "batch_size=32", "log_every=2",
+       "checkpoint.every=2")  # fmt: skip
 STOPPED_AT, END = 1, 3  # epochs
 VALUES: list[Any] = [
     0, -1, 1, 2**31, 2**63, 10**30, 0.5, -0.0, 1e308, "", "x", None, True, [], {}, [[]],
@@ -160,12 +154,8 @@ KINDS: list[tuple[str, Callable[[bytes, random.Random], bytes | None]]] = [
 
 def resumed(folder: Path) -> Outcome:
     """The outcome of resuming the run in the folder."""
-
-    def run() -> int:
-        sys.argv = ["train", f"resume={folder}", f"num_epochs={END}"]
-        return train.main(CONF)
-
-    return attempt(run, may_write=[folder], forbidden=folder, seconds=60)
+    sys.argv = ["train", f"resume={folder}", f"num_epochs={END}"]
+    return attempt(trained, may_write=[folder], forbidden=folder, seconds=60)
 
 
 def weights(folder: Path) -> dict[str, str]:
@@ -209,7 +199,7 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="andiron-mutations-") as scratch:
         work = Path(scratch)
-        stopped = made_run(work / "stopped", *SMALL, f"num_epochs={STOPPED_AT}")
+        stopped = made_run(work / "stopped", *RUN, f"num_epochs={STOPPED_AT}")
         shutil.copytree(stopped, work / "straight")
         straight = resumed(work / "straight")
         if straight.code:
@@ -219,8 +209,7 @@ def main() -> int:
             (options.seed + number, stopped, work, expected) for number in range(options.number)
         ]
         counts, faulty = Counter[str](), 0
-        forks = multiprocessing.get_context("fork")
-        with ProcessPoolExecutor(options.jobs, forks) as pool:  # whose processes may start workers
+        with forks(options.jobs) as pool:
             for job, (done, verdict, faults, said) in zip(jobs, pool.map(_tried, jobs)):
                 counts[f"{'signed' if done.is_signed else 'unsigned'}: {verdict}"] += 1
                 if faults:

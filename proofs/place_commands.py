@@ -11,20 +11,15 @@ from typing import NamedTuple
 
 from andiron.run_folder import RunFolder
 from andiron.shell.config.quoting import quoted
-from andiron.shell.training import train
 from andiron.wings.runs import accept_changes, command as runs
 from andiron_lab.ask import rerun
 from andiron_lab.records import import_state_dict
 from andiron_lab.views import find_lr
 from andiron.wings.trained import predict
 from andiron.wings.trained.exports import export
-from proofs.attempt import CONF, jobs_forked_here
+from proofs.attempt import SMALL, jobs_forked_here, trained
 from proofs.place_kinds import Ground
 
-SMALL = (
-    "data=synthetic", "data.num_samples=200", "data.input_shape=[1,4,4]", "model.hidden=[8]",
-    "batch_size=64", "render=plain", "device=cpu",
-)  # fmt: skip
 QUICK = (*SMALL, "num_epochs=1")
 PNG = b"\x89PNG\r\n\x1a\n", b"IEND\xaeB`\x82"
 Arguments = Callable[[Ground, str], list[object]]
@@ -71,14 +66,6 @@ def is_delivered(command: Command, at: Ground, content: bytes) -> bool:
     if command.name == "png":
         return PNG[1][:4] in content  # as text, without the bytes that are none
     return expected.read_bytes() in content
-
-
-def _train() -> int:
-    return train.main(CONF)
-
-
-def _find_lr() -> int:
-    return find_lr.main()
 
 
 def _is_done(at: Ground, place: Path) -> bool:
@@ -138,24 +125,24 @@ def _run_folder(at: Ground) -> Path:
 
 
 FOLDERS = (  # a run, or what is like one, in a folder
-    Command("train", _train, lambda at, to: [*QUICK, f"hydra.run.dir={quoted(to)}"], _is_done),
+    Command("train", trained, lambda at, to: [*QUICK, f"hydra.run.dir={quoted(to)}"], _is_done),
     Command(
-        "overwrite=true", _train,
+        "overwrite=true", trained,
         lambda at, to: [*QUICK, "overwrite=true", f"hydra.run.dir={quoted(to)}"], _is_done,
         word="replaced",
     ),
     Command(
-        "restart=requeued", _train,
+        "restart=requeued", trained,
         lambda at, to: [*QUICK, "restart=requeued", f"hydra.run.dir={quoted(to)}"], _is_done,
         word="resumed",
     ),
     Command(
-        "-m", _train,
+        "-m", trained,
         lambda at, to: [*QUICK, "-m", "seed=1", "jobs=1", f"hydra.sweep.dir={quoted(to)}"],
         _is_swept, word="continued",
     ),
     Command(
-        "find_lr", _find_lr,
+        "find_lr", find_lr.main,
         lambda at, to: ["--updates", "10", *SMALL, f"hydra.run.dir={quoted(to)}"], _has_curve,
     ),
     Command(
@@ -188,7 +175,7 @@ RESULTS = (  # a file, or a folder of files
 )  # fmt: skip
 CHANGES = (  # of what lies there
     Command(
-        "resume=", _train, lambda at, to: [f"resume={quoted(to)}", "num_epochs=2"], _is_resumed,
+        "resume=", trained, lambda at, to: [f"resume={quoted(to)}", "num_epochs=2"], _is_resumed,
         word="resumed",
     ),
     Command("rm", runs.main, lambda at, to: ["rm", "--yes", to], _is_gone, word="removed"),

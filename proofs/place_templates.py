@@ -12,9 +12,9 @@ from PIL import Image
 
 from andiron.interrupter import Interrupter
 from andiron.run_folder import RunFolder
-from andiron.shell.training import train, train_run
+from andiron.shell.training import train_run
 from proofs import place_ground
-from proofs.attempt import CONF, attempt, jobs_forked_here, made_run
+from proofs.attempt import attempt, jobs_forked_here, made_run, trained
 from proofs.place_commands import QUICK, RESULTS, called
 from proofs.place_ground import Ground
 
@@ -37,7 +37,7 @@ def make_templates(folder: Path) -> None:
             return whole(config, run_dir, record, Interrupter(stop_rule=rule), trusted, share)
 
         with mock.patch.object(train_run, "train", train_until):
-            return train.main(CONF)
+            return trained()
 
     _make(stopped, folder, code=130)
     shutil.copytree(folder / "interrupted", folder / "killed")
@@ -47,7 +47,7 @@ def make_templates(folder: Path) -> None:
     def swept() -> int:
         sys.argv = ["train", *QUICK, "-m", "seed=1", f"hydra.sweep.dir={folder / 'sweep'}"]
         with jobs_forked_here():
-            return train.main(CONF)
+            return trained()
 
     _make(swept, folder)
     Image.new("L", (4, 4)).save(folder / "input.png")

@@ -8,7 +8,6 @@ each that breaks the law: nothing changes that the user did not name as the outp
 
 import argparse
 import itertools
-import multiprocessing
 import os
 import re
 import shutil
@@ -16,7 +15,6 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -24,8 +22,7 @@ from typing import NamedTuple
 
 import matplotlib.backends.backend_agg  # noqa: F401
 import matplotlib.figure  # noqa: F401
-import torch
-import torch.export
+import torch.export  # noqa: F401
 
 # imported before the commands are forked, as those above
 from andiron.run_folder import RunFolder
@@ -37,9 +34,7 @@ from andiron_lab.views import loss_curve  # noqa: F401
 from andiron.wings.trained import evaluating  # noqa: F401
 from andiron.wings.trained.exports import checked_export  # noqa: F401
 from proofs import place_ground, place_kinds, place_table
-from proofs.attempt import (
-    Fingerprints, Outcome, attempt, end_with_parent, fingerprints, write_only_in,
-)  # fmt: skip
+from proofs.attempt import Fingerprints, Outcome, attempt, fingerprints, forks, write_only_in
 from proofs.place_commands import RESULTS, Command, called, is_delivered
 from proofs.place_ground import Ground
 from proofs.place_kinds import Kind
@@ -238,7 +233,6 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="compare with proofs/places.md")
     parser.add_argument("--write", action="store_true", help="write the table there")
     options = parser.parse_args()
-    torch.set_num_threads(1)  # a forked process waits for ever for threads that its parent had
     chosen = [pair for pair in pairs() if options.only in f"{pair[0].name} | {pair[1].name}"]
     chosen = chosen[:: options.step]
     words, faulty = place_table.words_of(place_table.on_page()), 0
@@ -262,9 +256,7 @@ def _all_tried(
     chosen: Sequence[tuple[Kind, Command]], scratch: Path, jobs: int
 ) -> Iterator[tuple[tuple[str, str], Tried]]:
     make_templates(scratch)
-    forks = multiprocessing.get_context("fork")
-    # no multiprocessing.Pool, whose processes may start none
-    with ProcessPoolExecutor(jobs, forks, end_with_parent) as pool:
+    with forks(jobs) as pool:
         names = [(kind.name, command.name) for kind, command in chosen]
         yield from zip(names, pool.map(partial(_tried, scratch), names), strict=True)
 

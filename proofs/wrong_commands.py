@@ -21,13 +21,12 @@ from typing import NamedTuple
 
 import torchmetrics  # noqa: F401  # which imports transformers where it can: 300 MB
 
-from andiron.shell.training import train
 from andiron.shell.training import experiment  # noqa: F401  # before the commands are forked
 from andiron.wings.runs import plan
 from proofs.lab_parts import find_lr
-from proofs.attempt import CONF, Outcome, attempt, made_run
+from proofs.attempt import CONF, Outcome, attempt, forks, made_run, trained
 
-COMMANDS = {"train": partial(train.main, CONF), "plan": plan.main, "find_lr": find_lr.main}
+COMMANDS = {"train": trained, "plan": plan.main, "find_lr": find_lr.main}
 TABLE = Path(__file__).with_suffix(".txt")
 PAGE = CONF.parent / "docs" / "wrong_input.md"
 ROW = re.compile(r"^\| `([^`]+)` \| (.*) \|$", re.MULTILINE)
@@ -462,27 +461,38 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="command lines that have this text")
     parser.add_argument("--kinds", nargs="+", help="of command lines, such as sweeps")
+    parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
     parser.add_argument("--show", action="store_true", help="print what each command said")
     options = parser.parse_args()
-    number, faulty = 0, 0
-    with tempfile.TemporaryDirectory(prefix="andiron-wrong-") as scratch:
-        work = Path(scratch) / "work"
+    chosen = [
+        case for kind, case in cases()
+        if options.only in case.arguments and kind in (options.kinds or [kind])
+    ]  # fmt: skip
+    faulty = 0
+    with (
+        tempfile.TemporaryDirectory(prefix="andiron-wrong-") as scratch,
+        forks(options.jobs) as pool,
+    ):
         # to be resumed and overwritten wrongly
-        finished = made_run(Path(scratch) / "finished", "num_epochs=2", "model.hidden=[7]")
-        for kind, case in cases():
-            if options.only not in case.arguments or kind not in (options.kinds or [kind]):
-                continue
-            shutil.rmtree(work, ignore_errors=True)
-            prepare(work, finished)
-            actual, outcome = tried(case, work)
-            number += 1
-            faulty += bool(actual)
-            if actual or options.show:
+        made_run(Path(scratch) / "finished", "num_epochs=2", "model.hidden=[7]")
+        ends = pool.map(partial(_tried, Path(scratch)), chosen)
+        for case, (faults, output) in zip(chosen, ends, strict=True):
+            faulty += bool(faults)
+            if faults or options.show:
                 shown = case.arguments[:200] + "..." * (len(case.arguments) > 200)
-                said = " ".join(outcome.output.split())[-400:]
-                print(f"{case.command} {shown}\n    {'; '.join(actual)}\n    {said}", flush=True)
-    print(f"{number} wrong command lines, {faulty} with a fault")
+                said = " ".join(output.split())[-400:]
+                print(f"{case.command} {shown}\n    {'; '.join(faults)}\n    {said}", flush=True)
+    print(f"{len(chosen)} wrong command lines, {faulty} with a fault")
     return int(faulty > 0)
+
+
+def _tried(scratch: Path, case: Case) -> tuple[list[str], str]:
+    """The faults of a command line in a fresh folder, and its output."""
+    work = scratch / f"work-{os.getpid()}"
+    shutil.rmtree(work, ignore_errors=True)
+    prepare(work, scratch / "finished")
+    faults, outcome = tried(case, work)
+    return faults, outcome.output
 
 
 if __name__ == "__main__":
