@@ -55,8 +55,7 @@ EXAMPLES = (
 def composed(*overrides, conf=CONF):
     """The valid configuration of a command line."""
     config = config_folders.composed_by_hydra([*overrides], conf, *project.shipped_conf_dirs()[1:])
-    assert resolution.problems(config) == []
-    return Train(**resolution.plain(config))
+    return Train(**resolution.checked(config))
 
 
 def train(*arguments, cwd):

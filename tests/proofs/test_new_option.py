@@ -14,13 +14,16 @@ NEW_OPTION = """
     def __post_init__("""
 USE = """
 import sys
+from andiron import errors
 from andiron.shell.config import resolution, schema
 from hydra import compose, initialize_config_dir
 with initialize_config_dir(sys.argv[1] + "/conf", version_base="1.3"):
-    config = compose("train", overrides=["patience_of_saints=0"])
-    print(*resolution.problems(config))
+    try:
+        resolution.checked(compose("train", overrides=["patience_of_saints=0"]))
+    except errors.ConfigError as error:
+        print(*error.problems)
     composed = compose("train", overrides=["patience_of_saints=0.25"])
-    config = schema.Train(**resolution.plain(composed))
+    config = schema.Train(**resolution.checked(composed))
 print(schema.hyperparameters(vars(config))["patience_of_saints"])
 print(schema.resume_policy()["patience_of_saints"])
 assert "torch" not in sys.modules

@@ -24,9 +24,8 @@ def trained(folder, *overrides):
     """The weights after an epoch, and the experiment."""
     with initialize_config_dir(str(CONF), version_base="1.3"):
         composed = compose("train", overrides=[*SHORT, *overrides])
-    assert resolution.problems(composed) == []
     folder.mkdir()
-    config = Train(**resolution.plain(composed))
+    config = Train(**resolution.checked(composed))
     files.write_json(folder / "config.json", config.recorded())
     built = experiment.build(config, folder)
     model = built.run()

@@ -9,7 +9,7 @@ from typing import Any
 
 from andiron import errors
 from andiron.plain.states import State
-from andiron.shell.config import composition
+from andiron.shell.config import composition, hydra_node
 from andiron.wings.runs import run_list
 from andiron.wings.runs.run_reader import RunReader
 from andiron.wings.sweep import launching, ledger, objectives, sweep_folder
@@ -53,7 +53,7 @@ def job_config(sweep: HydraSweep, overrides: Sequence[str]) -> dict[str, Any]:
 
     Raises: ConfigError with all its problems.
     """
-    return asdict(composition.checked_job(sweep.compose(overrides)))
+    return asdict(hydra_node.apart(sweep.compose(overrides), composition.checked_config))
 
 
 def own_launcher(

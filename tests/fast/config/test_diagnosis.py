@@ -38,7 +38,12 @@ def test_a_choice_below_a_folder_conf_that_is_not_read_is_pointed_out(tmp_path, 
 
 def problems(*overrides):
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        return resolution.problems(compose("train", overrides=list(overrides)))
+        config = compose("train", overrides=list(overrides))
+    try:
+        resolution.checked(config)
+    except errors.ConfigError as error:
+        return [*error.problems]
+    return []
 
 
 @pytest.mark.parametrize(("argument", "line"), [

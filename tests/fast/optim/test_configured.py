@@ -25,8 +25,7 @@ MLP = [f"network.layers.{layer}.{kind}" for layer in (1, 3, 5) for kind in ("wei
 def config(*overrides):
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         composed = compose("train", overrides=[*overrides, "device=cpu"])
-    assert resolution.problems(composed) == []
-    return Train(**resolution.plain(composed))
+    return Train(**resolution.checked(composed))
 
 
 def built(*overrides):

@@ -42,10 +42,8 @@ def checked_config(
     With `trusted`, it may name only what is allowed. Nothing has to use its `recorded` variables.
     Raises: ConfigError with every mistake in it.
     """
-    problems = resolution.problems(config, (), trusted, recorded)
-    if problems:
-        raise errors.ConfigError(problems)
-    return schema.Train(**resolution.plain(config)).with_absolute_paths()
+    options = resolution.checked(config, (), trusted, recorded)
+    return schema.Train(**options).with_absolute_paths()
 
 
 def composed(conf_dir: Path, arguments: list[str]) -> schema.Train:
@@ -62,7 +60,7 @@ def composed(conf_dir: Path, arguments: list[str]) -> schema.Train:
         config = config_folders.composed_by_hydra(overrides, *conf_dirs, has_hydra=True)
     except Exception as error:  # Hydra's: an assertion or a TypeError may be among them
         raise user_error(error, arguments, conf_dir) from error
-    return checked_job(config, checked_config)
+    return hydra_node.apart(config, checked_config)
 
 
 def unused_parts(target: str, overrides: Iterable[str]) -> list[str]:
@@ -78,14 +76,6 @@ def unused_parts(target: str, overrides: Iterable[str]) -> list[str]:
         for text in overrides
         if (group := re.split("[.=]", text.lstrip("+"))[0]) in unused
     ]
-
-
-def checked_job(config: DictConfig, check: Check = checked_config) -> schema.Train:
-    """A job as Hydra composes it, checked apart from Hydra's own node.
-
-    Raises: ConfigError with every mistake in it.
-    """
-    return hydra_node.apart(config, check)
 
 
 def run(task: Task, conf_dir: Path, arguments: list[str], *, check: Check = checked_config) -> None:

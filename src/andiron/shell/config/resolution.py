@@ -23,45 +23,38 @@ from andiron.shell.config.violations import Problems
 REFERENCE = re.compile(r"\$\{([\w.]+)\}")  # to another option or variable
 
 
-def problems(
+def checked(
     config: DictConfig,
     folders: Iterable[Path] = (),
     trusted: Trust | None = None,
     recorded: Collection[str] = (),
-) -> list[str]:
-    """The mistakes in a configuration composed from these folders, or by Hydra, one line each.
+) -> Plain:
+    """The plain values of a configuration composed from these folders, or by Hydra.
 
-    A value that only repeats another (`initial_lr: ${lr}`) is reported where it was given. With
-    `trusted`, the configuration may name only what is allowed; nothing else is imported. Nothing
-    has to use a variable that is `recorded`.
-    Raises: ConfigError with every refused name.
+    With `trusted`, it may name only what is allowed; nothing else is imported. Nothing has to use a
+    variable that is `recorded`.
+    Raises: ConfigError with every mistake, or every refused name. A value that only repeats another
+    (`initial_lr: ${lr}`) is reported where it was given.
     """
     unresolved = OmegaConf.to_container(config, resolve=False)
     raw = {".".join(path): value for path, value in leaves(unresolved, opens_lists=True)}
-    missing = [option for option, value in raw.items() if value == "???"]
-    filled = config.copy()
-    for option in missing:
+    filled, missing = config.copy(), Problems()
+    for option in (option for option, value in raw.items() if value == "???"):
         OmegaConf.update(filled, option, None)
+        line = f"{option}: no value; give one as {option}=..."
+        missing[option] = errors.Problem(line, kind="missing_value", option=option)
     try:
         options = plain(filled)
     except OmegaConfBaseException as error:
-        return [message(error)]
+        raise errors.ConfigError(message(error)) from error
     if trusted is not None:
         trusted.check(options)
-    by_option = _problems_of_values(filled, options, folders, recorded)
-    wrong = {*by_option, *missing}
-    lines = {
-        option: line
-        for option, line in by_option.items()
-        if wrong.isdisjoint(_sources(option, raw))
-    }
-    lines |= {
-        option: errors.Problem(
-            f"{option}: no value; give one as {option}=...", kind="missing_value", option=option
-        )
-        for option in missing
-    }
-    return list(lines.values())
+    lines = _problems_of_values(filled, options, folders, recorded)
+    wrong = lines | missing
+    repeated = [option for option in lines if not wrong.keys().isdisjoint(_sources(option, raw))]
+    if problems := [line for option, line in wrong.items() if option not in repeated]:
+        raise errors.ConfigError(problems)
+    return options
 
 
 def _problems_of_values(

@@ -197,9 +197,12 @@ def _schema_problems(overrides: list[str], conf_dirs: list[Path]) -> list[str]:
     """The mistakes in what these overrides give, or the one for which Hydra does not compose it."""
     try:
         config = config_folders.composed_by_hydra(overrides, *conf_dirs, has_hydra=True)
-        return hydra_node.apart(config, partial(resolution.problems, folders=conf_dirs))
+        hydra_node.apart(config, partial(resolution.checked, folders=conf_dirs))
+    except errors.ConfigError as error:
+        return [*error.problems]
     except Exception as error:  # Hydra's: an assertion or a TypeError of its own may be among them
         return [hydra_words.message(error, overrides)]
+    return []
 
 
 def _unreadable(folders: Iterable[Path], kind: type[Exception]) -> list[str]:

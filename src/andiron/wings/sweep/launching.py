@@ -20,7 +20,9 @@ from andiron import errors
 from andiron.plain import readable
 from andiron.plain.states import State
 from andiron.shell.cli import answers
-from andiron.shell.config import arguments as command_arguments, composition, violations
+from andiron.shell.config import (
+    arguments as command_arguments, composition, hydra_node, violations,
+)  # fmt: skip
 from andiron.shell.training import train_run
 from andiron.wings.runs import run_list
 from andiron.wings.sweep import ledger, objectives, shares, sweep_folder, sweep_results
@@ -102,7 +104,7 @@ class Launcher:
         """The problems of the job with these overrides."""
         try:
             job = composed(self.config, overrides, self.context.config_loader)
-            composition.checked_job(job, self.check)
+            hydra_node.apart(job, self.check)
         except errors.ConfigError as error:
             return error.problems
         except errors.AndironError as error:
