@@ -76,7 +76,7 @@ def model(
         )
         if has_lazy(network):
             give_sizes(network, config.model, splits.facts)
-    parts = {"network": _prepared(network, config), **_loss(config)}
+    parts = {"network": _prepared(network, config), **loss_argument(config)}
     task: nn.Module = targets.build("task", config.task, **parts, **splits.offered)
     has_steps = isinstance(task, TrainStep) and isinstance(task, ValidStep)
     has_steps &= isinstance(task, nn.Module)
@@ -118,22 +118,7 @@ def targets_field(kind: Any, node: Named) -> Any:
     return node.get("targets", declared and declared.default)
 
 
-def recorded(config: Train, most: SizeLimit, network: nn.Module | None = None) -> nn.Module:
-    """The task of a run started from Python, from its record alone; `network` may be given.
-
-    Its arguments are on record as the code gave them, so no fact of the data fills one in.
-    Raises: ConfigError.
-    """
-    if network is None and config.model:
-        with weights_counted(config.model, most):
-            network = targets.build("model", config.model)
-    parts = ({} if network is None else {"network": network}) | _loss(config)
-    with weights_counted(config.task, most):
-        task: nn.Module = targets.build("task", config.task, **parts)
-    return task
-
-
-def _loss(config: Train) -> Plain:
+def loss_argument(config: Train) -> Plain:
     """The configured loss, as an argument of the task."""
     node = config.loss
     return {} if node is None else {"loss": targets.build_function("loss", node, num_given=2)}

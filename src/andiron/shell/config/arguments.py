@@ -180,9 +180,10 @@ def _length(value: object) -> float:
 
 
 def flags() -> list[str]:
-    """The names of Hydra's flags."""
+    """The long names of Hydra's flags."""
     # private: argparse lists its options in the text of its help only
-    return [name for action in _parser()._actions for name in action.option_strings]
+    names = (name for action in _parser()._actions for name in action.option_strings)
+    return [name for name in names if name.startswith("--")]
 
 
 def _parser() -> ArgumentParser:

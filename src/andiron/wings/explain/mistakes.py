@@ -68,11 +68,10 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
 
 def unknown_flag(flag: str, arguments: list[str]) -> str:
     """The problem of an unknown flag, perhaps an option with dashes."""
-    flags = [name for name in command_arguments.flags() if name.startswith("--")]
     name, _, value = flag.partition("=")
-    option = misplaced.current_name(name.lstrip("-"))
+    option, flags = misplaced.current_name(name.lstrip("-")), command_arguments.flags()
     if _is_option(option):
-        typed = _typed(option, [value] if value else arguments[arguments.index(flag) + 1 :])
+        typed = _typed(option, value, arguments[arguments.index(flag) + 1 :])
         hint, near = f"; options have no dashes: {typed}", {"nearest": option}
     else:
         hint, near = errors.nearest(name, flags), errors.choices(name, flags)
@@ -115,7 +114,7 @@ def _without_value(text: str, overrides: list[str], choices: Groups) -> list[str
         of_data = quoting.typed("data.path", text)
         reason = f"a path; data=csv {of_data} trains on a table, resume={text} resumes a run"
     elif _is_option(text):
-        typed = _typed(misplaced.current_name(text), overrides[place + 1 :])
+        typed = _typed(misplaced.current_name(text), "", overrides[place + 1 :])
         reason = f"an option has its value after an equals sign: {typed}"
     elif groups:
         reason = f"did you mean {' or '.join(f'{group}={text}' for group in groups)}?"
@@ -130,9 +129,9 @@ def _is_option(text: str) -> bool:
     return "=" not in text and name in violations.fields_of(schema.Train).parameters
 
 
-def _typed(option: str, following: list[str]) -> str:
-    """The option as it is typed here, with the argument that follows it if that is its value."""
-    value = next((text for text in following[:1] if "=" not in text), "...")
+def _typed(option: str, value: str, following: list[str]) -> str:
+    """The option as it is typed here; without a value, with the argument that follows it."""
+    value = value or next((text for text in following[:1] if "=" not in text), "...")
     return shlex.quote(f"{option}={value}")
 
 

@@ -1,4 +1,4 @@
-"""The configuration of a run started from Python: its options, and what its code was made of.
+"""The record of a run started from Python: its options, and the task that it makes again.
 
 config.json then has the entry `from_python`, and only those components that can be made again.
 """
@@ -9,9 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from torch import nn
+
 from andiron import errors
 from andiron.options import LearnerOptions
 from andiron.plain.plain_values import Named, Plain
+from andiron.shell.assembly import network, targets
+from andiron.shell.assembly.network import SizeLimit
 from andiron.shell.config import former_options, schema
 from andiron.shell.config.schema import FROM_PYTHON, INSTRUCTIONS, MOST_TEXT, Train
 from andiron.shell.config.trust import Trust
@@ -50,6 +54,21 @@ def parsed(path: Path, plain: Named, trust: Trust) -> tuple[Train, Unrecorded]:
         raise errors.ConfigError(f"{path}: {line}" for line in lines)
     empty: Plain = {name: {} for name in options if options[name].is_required}
     return Train(**{**empty, "lr": math.nan, **recorded}), _unrecorded(plain[FROM_PYTHON])
+
+
+def task_of(config: Train, most: SizeLimit, model: nn.Module | None = None) -> nn.Module:
+    """The task of a run started from Python, from its record alone; its network may be given.
+
+    Its arguments are on record as the code gave them, so no fact of the data fills one in.
+    Raises: ConfigError.
+    """
+    if model is None and config.model:
+        with network.weights_counted(config.model, most):
+            model = targets.build("model", config.model)
+    parts = ({} if model is None else {"network": model}) | network.loss_argument(config)
+    with network.weights_counted(config.task, most):
+        task: nn.Module = targets.build("task", config.task, **parts)
+    return task
 
 
 def _unrecorded(entry: object) -> Unrecorded:

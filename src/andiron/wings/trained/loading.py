@@ -68,7 +68,7 @@ def load(
                 task = model
             else:
                 _check_recorded(folder, unrecorded, is_given=model is not None)
-                task = network.recorded(buildable, size_limit, model)
+                task = from_python.task_of(buildable, size_limit, model)
         except Exception as error:
             problem = f"{folder.path}: the model on record cannot be built for the data on record"
             errors.explain(error, problem, "restore config.json and data.json from a copy")
