@@ -39,6 +39,7 @@ MODULES = (
     "hydra_plugins.andiron_launcher", "hydra_plugins.andiron_sweeper", "rich.table",
 )  # fmt: skip
 AT_START = ("LC_", "LANG", "LD_", "MALLOC_", "MKL_", "OMP_", "PYTHON", "ANDIRON_FAST")
+FOLLOWED = ("PYTHONPATH", "PYTHONUNBUFFERED")  # by a forked process
 # of further processes
 STARTERS = ("torch.distributed.run", "kill_test.py", "verify-resume", "seeds", "try")
 ROOM = "x" * 16_384  # for the environment of a forked process, which /proc shows
@@ -121,7 +122,7 @@ def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that are read while a process starts."""
     return {
         name: value for name, value in environment.items()
-        if name.startswith(AT_START) and name != "PYTHONPATH"
+        if name.startswith(AT_START) and name not in FOLLOWED
     }  # fmt: skip
 
 
@@ -199,16 +200,17 @@ def serve(connection: socket.socket) -> Callable[[], object]:
         answer, told = os.pipe()
         between = os.fork()
         if between == 0:
-            between = os.getpid()
-            process = os.fork()
-            if process == 0:
-                for descriptor in (answer, told, connection.detach()):
-                    os.close(descriptor)
-                while os.getppid() == between:
-                    time.sleep(0.0005)
-                return _become(json.loads(message), descriptors)
-            os.write(told, str(process).encode())
-            os._exit(0)
+            between, request = os.getpid(), json.loads(message)
+            if os.fork():
+                os._exit(0)
+            if request["new_session"]:  # before its number is known, so that nobody asks too early
+                os.setsid()
+            os.write(told, str(os.getpid()).encode())
+            for descriptor in (answer, told, connection.detach()):
+                os.close(descriptor)
+            while os.getppid() == between:
+                time.sleep(0.0005)
+            return _become(request, descriptors)
         os.waitpid(between, 0)  # the process is now a child of who asked
         connection.send(os.read(answer, 64))
         for descriptor in (answer, told, *descriptors):
@@ -217,8 +219,6 @@ def serve(connection: socket.socket) -> Callable[[], object]:
 
 def _become(request: Mapping[str, Any], descriptors: Sequence[int]) -> Callable[[], object]:
     """Makes this process the one requested; returns what it has to run."""
-    if request["new_session"]:
-        os.setsid()
     os.chdir(request["cwd"])
     apart = [os.dup2(descriptor, 100 + place) for place, descriptor in enumerate(descriptors)]
     for number, descriptor in zip(request["numbers"], apart, strict=True):

@@ -54,15 +54,15 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
+def site(made_once):
     """The address of the site, built and served."""
-    folder = tmp_path_factory.mktemp("site")
-    subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-f", CONFIG, "-d", folder],
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-        check=True,
-        timeout=300,
-    )
+
+    def build(folder):
+        mkdocs = sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-f", CONFIG
+        own = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+        subprocess.run([*mkdocs, "-d", folder], env=own, check=True, timeout=300)
+
+    folder = made_once("site", build)
     handler = functools.partial(Quiet, directory=folder)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever).start()

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("preloaded_processes")
 ROOT = Path(__file__).resolve().parents[2]
 SLICES = {  # the step of each
     "": 2003, "study:|sweep again:|replaced:|another tool": 149,
-    "link to a user's run": 2,
+    "job: a link to a user's run": 9, ".run.replaced: a link to a user's run": 1,
 }  # fmt: skip
 
 

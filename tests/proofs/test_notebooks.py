@@ -1,9 +1,11 @@
 """The notebooks of docs/notebooks, in a real Jupyter kernel, with each cell executed twice."""
 
+import subprocess
 from pathlib import Path
 
 import nbformat
 import pytest
+from jupyter_client import launcher
 from nbclient import NotebookClient
 from nbclient.exceptions import DeadKernelError
 
@@ -13,8 +15,9 @@ NAMES = sorted(path.stem for path in FOLDER.glob("*.ipynb"))
 
 
 @pytest.fixture(autouse=True)
-def found_package(monkeypatch):
-    """Kernels import the package of this checkout, on one thread."""
+def kernels(preloaded_processes, monkeypatch):
+    """Kernels are forked with the package of this checkout, on one thread."""
+    monkeypatch.setattr(launcher, "Popen", subprocess.Popen)
     monkeypatch.setenv("PYTHONPATH", str(FOLDER.parents[1] / "src"))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
 

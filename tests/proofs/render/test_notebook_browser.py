@@ -1,11 +1,13 @@
 """The display of a notebook's cell, made by a Jupyter kernel and drawn by Chromium."""
 
+import subprocess
 from html import escape
 
 import browser
 import nbformat
 import pytest
 from conftest import ROOT
+from jupyter_client import launcher
 from nbclient import NotebookClient
 
 EPOCHS, UPDATES = 8, 168
@@ -20,13 +22,14 @@ tbody tr:nth-child(odd) { background: #f5f5f5 }
 
 
 @pytest.fixture(scope="module")
-def cell(tmp_path_factory):
+def cell(tmp_path_factory, preloaded_processes):
     """The cell of first_run.ipynb that trains, executed with more epochs and log points."""
     book = nbformat.read(ROOT / "docs" / "notebooks" / "first_run.ipynb", as_version=4)
     (training,) = [cell for cell in book.cells if "LearnerBuilder" in cell.source]
     training.source = training.source.replace("num_epochs=4", f"num_epochs={EPOCHS}, log_every=5")
     resources = {"metadata": {"path": str(tmp_path_factory.mktemp("notebook"))}}
     with pytest.MonkeyPatch.context() as environment:
+        environment.setattr(launcher, "Popen", subprocess.Popen)
         environment.setenv("PYTHONPATH", str(ROOT / "src"))
         environment.setenv("OMP_NUM_THREADS", "1")
         NotebookClient(book, timeout=300, resources=resources).execute()
