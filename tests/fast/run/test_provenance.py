@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import andiron
+from andiron.data import digits
 from andiron.shell.config.schema import Train
 from andiron.shell.run import code_origin, provenance
 from andiron.shell.training import experiment
@@ -51,9 +52,9 @@ def contents(folder):
 
 
 def gather():
-    known = provenance.surroundings(7, {"name": "digits"}, torch.device("cpu"))
     code, patches = code_origin.gather()
-    return code | known, patches
+    data = digits(valid=0.1, split_seed=0)
+    return provenance.of_run(code, 7, data, torch.device("cpu")), patches
 
 
 def test_a_clean_checkout_is_its_commit(checkout):
@@ -123,7 +124,7 @@ def test_the_rest_is_what_was_there():
     record, _ = gather()
     for name in ("torch", "hydra-core", "safetensors"):
         assert record["packages"][name] == importlib.metadata.version(name)
-    assert (record["seed"], record["data"], record["hardware"]["device"]) == (
-        7, {"name": "digits"}, "cpu",
+    assert (record["seed"], record["data"]["sizes"], record["hardware"]["device"]) == (
+        7, {"train": 1295, "valid": 143, "test": 359}, "cpu",
     )  # fmt: skip
     assert record["hardware"]["threads"] == torch.get_num_threads()

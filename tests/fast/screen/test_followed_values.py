@@ -3,7 +3,7 @@
 import json
 import os
 
-from andiron.shell.run import log_file
+from andiron.wings.screen import watch
 from andiron.wings.screen.followed_values import FollowedValues
 
 
@@ -59,11 +59,11 @@ def test_a_pipe_in_place_of_a_file_is_not_waited_for(tmp_path):
     path = tmp_path / "metrics.jsonl"
     os.mkfifo(path)
     FollowedValues(path).read()
-    assert log_file.tail(path, 5) == []
+    assert watch.tail(path, 5) == []
 
 
 def test_a_tail_has_the_last_lines(tmp_path):
     path = tmp_path / "experiment.log"
     path.write_text("".join(f"line {n}\n" for n in range(100)))
-    assert log_file.tail(path, 2) == ["line 98", "line 99"]
-    assert log_file.tail(tmp_path / "missing", 2) == []
+    assert watch.tail(path, 2) == ["line 98", "line 99"]
+    assert watch.tail(tmp_path / "missing", 2) == []

@@ -3,13 +3,12 @@
 import io
 import logging
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from andiron import errors
-from andiron.disk import append_only, files
+from andiron.disk import append_only
 from andiron.plain import readable
 
 try:
@@ -17,7 +16,6 @@ try:
 except ImportError:  # a system without POSIX record locks
     fcntl = None  # type: ignore[assignment]
 
-TAIL_BYTES = 2**16  # read for the last lines
 log = logging.getLogger("andiron")
 
 
@@ -113,27 +111,6 @@ def is_held(path: Path) -> bool:
     except OSError:  # there is no log, or it cannot be written
         return False
     return False
-
-
-def is_abandoned(path: Path) -> bool:
-    """Whether the process that trained a running run is gone: its log at `path` is not locked.
-
-    False for a log that cannot be written here. As with `locked`, never call it for a log that this
-    process has open.
-    """
-    try:
-        is_writable = stat.S_ISREG(os.lstat(path).st_mode) and os.access(path, os.W_OK)
-    except OSError:
-        return True
-    return is_writable and not is_held(path)
-
-
-def tail(path: Path, lines: int) -> list[str]:
-    """The last lines of a log, from at most its last 64 KiB; as `locked`, never of an own one."""
-    with suppress(OSError, ValueError), files.opened(path) as file:
-        file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
-        return file.read(TAIL_BYTES).decode(errors="replace").splitlines()[-lines:]
-    return []
 
 
 def lock(file: io.FileIO) -> None:

@@ -68,16 +68,9 @@ class Record:
 
     def origin(self) -> Gathered:
         """The content of provenance.json as of now, and patches by file name; waits for git."""
-        splits = self.splits
-        data: dict[str, object] = {"name": splits.name, "sha256": None}
-        if isinstance(splits, Splits):
-            data |= {"sha256": splits.fingerprint, "sizes": provenance.sizes(splits)}
-            if splits.more_fingerprints:
-                data["valid_sets"] = dict(splits.more_fingerprints)
         code, patches = (self.code or Gathering())()
-        seed, world = self.plain["seed"], self.processes
-        known = provenance.surroundings(seed, data, self.device, world) | dict(self.started)
-        return {name: known[name] for name in ("command", "andiron")} | code | known, patches
+        facts = self.plain["seed"], self.splits, self.device, self.processes
+        return provenance.of_run(code, *facts) | dict(self.started), patches
 
     def write(self, folder: RunFolder, session: Sessions) -> None:
         """Writes provenance, data facts and parameter owners, as files and to `session`."""

@@ -17,6 +17,7 @@ import andiron
 from andiron import errors
 from andiron.data import Splits
 from andiron.data.splitting import described
+from andiron.data.splitting.described import Described
 from andiron.plain.plain_values import Named, Plain
 from andiron.run_folder import RunFolder
 from andiron.shell.config.leaves import Changes, by_name, differences as leaf_differences, leaves
@@ -30,19 +31,30 @@ log = logging.getLogger("andiron")
 INSTALLED = re.compile(r"(.+?)-([^-]+)(-py[\d.]+)?\.(dist|egg)-info")
 
 
-def surroundings(seed: int, data: Named, device: torch.device, processes: int = 1) -> Plain:
-    """The content of provenance.json without the code."""
+def of_run(
+    code: Named, seed: int, splits: Splits | Described, device: torch.device, processes: int = 1
+) -> Plain:
+    """The content of provenance.json; `code` is as `code_origin.gather` returns it."""
     return {
         "command": [*sys.argv],
         "andiron": andiron.__version__,
+        **code,
         "python": platform.python_version(),
         "packages": versions(),
         "hardware": _hardware(device),
         "processes": processes,
         "seed": seed,
         "deterministic": torch.are_deterministic_algorithms_enabled(),
-        "data": data,
+        "data": _data(splits),
     }
+
+
+def _data(splits: Splits | Described) -> Plain:
+    """The name and checksums of the data, with the sizes of their parts."""
+    if not isinstance(splits, Splits):
+        return {"name": splits.name, "sha256": None}
+    more = {"valid_sets": dict(splits.more_fingerprints)} if splits.more_fingerprints else {}
+    return {"name": splits.name, "sha256": splits.fingerprint, "sizes": sizes(splits), **more}
 
 
 def read(folder: RunFolder) -> Plain:

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from andiron import errors
 from andiron.disk import files
 from andiron.plain.plain_values import Named, Plain
-from andiron.plain.plain_values import moment
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
 from andiron.shell.config import quoting
@@ -142,14 +141,6 @@ def write_killed(folder: RunFolder, reason: str, state: State = State.INTERRUPTE
     """Writes the last status of a run whose process exits immediately."""
     before = {"started": now(), "pid": os.getpid()} | read(folder)
     write(folder, before | {"status": state, "reason": reason, "ended": now()})
-
-
-def seconds(status: Named, until: datetime | None = None) -> float | None:
-    """Seconds from the recorded start to the end or `until`; None if either is unknown."""
-    started, ended = moment(status.get("started")), moment(status.get("ended")) or until
-    if started is None or ended is None:
-        return None
-    return max(0.0, (ended - started).total_seconds())
 
 
 @contextmanager

@@ -13,7 +13,6 @@ from andiron.plain.plain_values import is_finite, moment
 from andiron.plain.readable import duration, joined
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
-from andiron.shell.run import status
 from andiron.wings.runs import run_reader
 from andiron.wings.runs.run_reader import RunReader
 from andiron.wings.runs.run_values import Names, differing
@@ -85,7 +84,8 @@ def local_time(recorded: object) -> str | None:
 def seconds(run: RunReader) -> str | None:
     """How long the run has trained; until now if it is running."""
     goes_on = run.facts.get("status") in UNFINISHED
-    spent = status.seconds(run.facts, datetime.now(UTC)) if goes_on else run.facts.get("seconds")
+    now = datetime.now(UTC)
+    spent = run_reader.seconds(run.facts, now) if goes_on else run.facts.get("seconds")
     return None if spent is None else duration(spent)
 
 

@@ -5,8 +5,10 @@ The folder is untrusted: damaged, missing or oversized files become `problems`, 
 """
 
 import os
+import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -14,13 +16,12 @@ from typing import Any
 from andiron import errors
 from andiron.plain import improvement
 from andiron.plain.improvement import LAST
-from andiron.plain.plain_values import Plain, is_finite
+from andiron.plain.plain_values import Named, Plain, is_finite, moment
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
-from andiron.shell.run import run_record
+from andiron.shell.run import log_file, run_record
 from andiron.shell.run.resume_policy import values_by_update
-from andiron.shell.run.log_file import is_abandoned
-from andiron.shell.run.status import DIRECTIONS, seconds
+from andiron.shell.run.status import DIRECTIONS
 from andiron.wings.runs import logged_lines
 from andiron.wings.runs.logged_lines import Line
 from andiron.wings.runs.untrusted_files import (
@@ -248,3 +249,24 @@ def directions(runs: Iterable[RunReader]) -> dict[str, str]:
     votes = Counter(vote for run in runs for vote in run.directions.items())
     recorded = dict(vote for vote, _ in reversed(votes.most_common()))  # the last of a name stays
     return {"loss": "lowest"} | recorded
+
+
+def seconds(status: Named, until: datetime | None = None) -> float | None:
+    """Seconds from the recorded start to the end or `until`; None if either is unknown."""
+    started, ended = moment(status.get("started")), moment(status.get("ended")) or until
+    if started is None or ended is None:
+        return None
+    return max(0.0, (ended - started).total_seconds())
+
+
+def is_abandoned(path: Path) -> bool:
+    """Whether the process that trained a running run is gone: its log at `path` is not locked.
+
+    False for a log that cannot be written here. As with `log_file.locked`, never call it for a log
+    that this process has open.
+    """
+    try:
+        is_writable = stat.S_ISREG(os.lstat(path).st_mode) and os.access(path, os.W_OK)
+    except OSError:
+        return True
+    return is_writable and not log_file.is_held(path)

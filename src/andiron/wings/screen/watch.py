@@ -6,13 +6,16 @@ import re
 import shutil
 import threading
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 
+from andiron.disk import files
 from andiron.plain import readable
 from andiron.plain.states import State
 from andiron.run_folder import RunFolder
 from andiron.shell.cli import answers
-from andiron.shell.run import finished_run, log_file, named_folder, status
+from andiron.shell.run import finished_run, named_folder, status
 from andiron.wings.commands import declaration
 from andiron.wings.commands.answer_schemas import POINT, RUN
 from andiron.wings.commands.declaration import Command
@@ -28,6 +31,7 @@ from andiron.wings.screen.view import Choice, LOOKING, View
 EXIT_INTERRUPTED = 130
 PRINTED = (100, 32)  # columns and rows without a terminal
 LINES_OF_THE_LOG = 100
+TAIL_BYTES = 2**16  # read for the last lines
 # of a line of the log: its date, milliseconds and INFO are not shown
 LOG_HEAD = re.compile(r"^\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d),\d+ (?:INFO )?")
 SECONDS_BETWEEN_ANSWERS = 0.5
@@ -51,7 +55,7 @@ class WatchedRun:
         self._values.read()
         curves = self._values.curves
         config = read_object(self._folder.config, [])
-        log = log_file.tail(self._folder.log, LINES_OF_THE_LOG)
+        log = tail(self._folder.log, LINES_OF_THE_LOG)
         num_updates = _count(config, "num_updates")
         num_epochs = 0 if num_updates else _count(config, "num_epochs")
         num_updates = num_updates or round(num_epochs * curves.updates_per_epoch)
@@ -65,7 +69,7 @@ class WatchedRun:
             num_epochs=num_epochs,
             updates=curves.updates,
             num_updates=num_updates,
-            elapsed=status.seconds(run_status, datetime.now(UTC)) if is_known else None,
+            elapsed=run_reader.seconds(run_status, datetime.now(UTC)) if is_known else None,
             left=left if is_running and 0 < left < float("inf") else None,
             curves=curves,
             # messages, not debug output or parts of a traceback
@@ -92,7 +96,7 @@ class WatchedRun:
         recorded = status.read(self._folder)
         # looked for once: each look locks the log for an instant, which a resume would notice
         if recorded != self._killed and recorded.get("status") == State.RUNNING:
-            self._killed = recorded if log_file.is_abandoned(self._folder.log) else {}
+            self._killed = recorded if run_reader.is_abandoned(self._folder.log) else {}
         is_killed = bool(recorded) and recorded == self._killed
         return recorded | {"status": State.KILLED} if is_killed else recorded
 
@@ -106,6 +110,14 @@ class WatchedRun:
             return state
         is_silent = silence > SECONDS_OF_SILENCE
         return f"{state}, newest value {readable.duration(silence)} ago" if is_silent else state
+
+
+def tail(path: Path, lines: int) -> list[str]:
+    """The last lines of a log, from at most its last 64 KiB; never of one that is open here."""
+    with suppress(OSError, ValueError), files.opened(path) as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+        return file.read(TAIL_BYTES).decode(errors="replace").splitlines()[-lines:]
+    return []
 
 
 def _answer(line: Line) -> None:
