@@ -17,7 +17,8 @@ from andiron.shell.cli import streams
 # SIGXCPU: the CPU time of `ulimit -t` is over
 NAMES = ("SIGINT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGHUP", "SIGXCPU")
 _exit = os._exit  # while `_exits_reported` has its own in the place
-STOPPING = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]  # Windows has two
+BY_NAME = signal.Signals.__members__
+STOPPING = [BY_NAME[name] for name in NAMES if name in BY_NAME]  # Windows has two
 EXIT_FAILED, EXIT_USAGE = 1, 2  # interrupted: 128 + the signal, unless the config sets another
 SECONDS_SPARED = 60  # twice what SLURM waits between SIGTERM and SIGKILL, by default
 SECONDS_TO_START = 15  # half of that: the longest that a signal waits for Hydra to compose

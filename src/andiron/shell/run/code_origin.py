@@ -81,20 +81,21 @@ def gather(config_dirs: Iterable[Path] = ()) -> Gathered:
     with_code = [own, *map(repository_around, dict.fromkeys(map(os.path.dirname, modules)))]
     with suppress(FileNotFoundError):  # the working folder was removed
         config_dirs = [*config_dirs, Path.cwd()]
-    repositories, projects = Plain(), Plain()
+    git: Plain | None = None
+    projects = Plain()
     roots = [*filter(None, dict.fromkeys([*with_code, *map(repository_around, config_dirs)]))]
     with ThreadPoolExecutor(max(1, len(roots))) as pool:  # git mostly waits
-        records = pool.map(lambda root: _repository(root, has_code=root in with_code), roots)
-        for root, (record, patch, tracked) in zip(roots, records, strict=True):
-            if record:
-                repositories[root] = record
-                patches |= {record["uncommitted"]: patch} if patch else {}
-                for name in tracked:
-                    modules.pop(os.path.join(root, name), None)
-    git = repositories.pop(own, None) if own else None
-    for root, record in repositories.items():
-        name = os.path.basename(root)
-        projects[root if name in projects else name] = record
+        records = [*pool.map(lambda root: _repository(root, has_code=root in with_code), roots)]
+    for record, patch, tracked in filter(None, records):
+        root, name = record["root"], os.path.basename(record["root"])
+        if patch:
+            patches[record["uncommitted"]] = patch
+        for file in tracked:
+            modules.pop(os.path.join(root, file), None)
+        if root == own:
+            git = record
+        else:
+            projects[root if name in projects else name] = record
     installed = package if git is None else None
     return {"git": git, "projects": projects, "modules": _checksums(modules, installed)}, patches
 
@@ -138,11 +139,11 @@ def repository_around(folder: str | Path) -> str | None:
     return next(roots, None)
 
 
-def _repository(root: str, *, has_code: bool) -> tuple[Plain, bytes, list[str]]:
-    """The record of a repository, its patch, and its tracked files; empty without a commit."""
+def _repository(root: str, *, has_code: bool) -> tuple[Plain, bytes | None, list[str]] | None:
+    """The record of a repository, its patch, and its tracked files; None without a commit."""
     revision = _git(root, "rev-parse HEAD")
     if revision is None:
-        return {}, b"", []
+        return None
     patch = _patch(root, has_code=has_code)
     others = _list_files(root, "--others --exclude-standard --directory")
     names = [name for name in others if not _is_generated(Path(root, name))]
@@ -153,7 +154,7 @@ def _repository(root: str, *, has_code: bool) -> tuple[Plain, bytes, list[str]]:
         "uncommitted": f"dirty-{hashlib.sha256(patch).hexdigest()[:16]}.patch" if patch else None,
         "untracked": names[:MOST_UNTRACKED],
     }
-    return record, patch or b"", _list_files(root)
+    return record, patch, _list_files(root)
 
 
 def _patch(root: str, *, has_code: bool) -> bytes | None:
