@@ -33,25 +33,13 @@ from andiron.shell.run import status as run_status
 EXIT_SAME, EXIT_DIFFERENT, EXIT_UNUSABLE = 0, 1, 2
 # mostly training, little start-up, and checkpoints as often as they can be written
 DEFAULT = (
-    "batch_size=20",
-    "num_epochs=40",
-    "averages=ema",
-    "checkpoint.every=1",
-    "checkpoint.last=3",
-    "device=cpu",
-    "render=plain",
-)
+    "batch_size=20", "num_epochs=40", "averages=ema", "checkpoint.every=1", "checkpoint.last=3",
+    "device=cpu", "render=plain",
+)  # fmt: skip
 OWN = (
-    "resume=",
-    "resume_allow=",
-    "restart=",
-    "overwrite=",
-    "interrupted_exit_code=",
-    "hydra.run.dir=",
-    "hydra.sweep.dir=",
-    "-m",
-    "--multirun",
-)
+    "resume=", "resume_allow=", "restart=", "overwrite=", "interrupted_exit_code=",
+    "hydra.run.dir=", "hydra.sweep.dir=", "-m", "--multirun",
+)  # fmt: skip
 PROGRAM = "import sys; from andiron.shell.training import train; sys.exit(train.script())"
 # a process of a new session adopts its standard input as its controlling terminal
 ON_TERMINAL = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
@@ -157,12 +145,9 @@ def measured(trial: Trial, run_dir: Path) -> Lengths:
         while process.poll() is None:
             observed.look()
             phase = observed.phase
-            at = (
-                observed_phase.END
-                if observed.is_measured and phase != observed_phase.AFTER
-                else phase
-            )  # whatever it writes there
-            first.setdefault(at, observed.seconds_running)
+            if observed.is_measured and phase != observed_phase.AFTER:
+                phase = observed_phase.END  # whatever it writes there
+            first.setdefault(phase, observed.seconds_running)
             time.sleep(SECONDS_BETWEEN_LOOKS)
         whole = observed.seconds_running
         if process.returncode:
@@ -249,9 +234,8 @@ def _expected(hit: Hit | None, way: Way) -> tuple[int, ...]:
 def _started(
     trial: Trial, run_dir: Path, said: IO[bytes], terminal: Terminal | None = None
 ) -> "subprocess.Popen[bytes]":
-    package = str(
-        Path(__file__).resolve().parents[1] / "src"
-    )  # a plain checkout needs no install of its own
+    # a plain checkout needs no install of its own
+    package = str(Path(__file__).resolve().parents[1] / "src")
     path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
     # one thread: with two, a tiny step waits for a busy neighbour many times its own length
     environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": path}
@@ -330,33 +314,16 @@ def _parser() -> argparse.ArgumentParser:
         "them until they finish, and compares every bit. Overrides, as for train.py, come first.",
         allow_abbrev=False,
     )
-    parser.add_argument(
-        "--runs", type=int, default=100, metavar="N", help="number of killed runs (default: 100)"
-    )
-    parser.add_argument(
-        "--kills", type=int, default=3, metavar="K", help="maximum kills per run (default: 3)"
-    )
-    parser.add_argument(
-        "--at",
-        nargs="+",
-        choices=AIMS,
-        default=Trial.at,
-        help="phases in which to kill (default: all)",
-    )
-    parser.add_argument(
-        "--seed",
-        type=int,
-        help="seed of the random moments (default: a new one each time, which is printed)",
-    )
-    parser.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="runs in parallel (default: 1)"
-    )
-    parser.add_argument(
-        "--keep",
-        type=Path,
-        metavar="FOLDER",
-        help="create the runs there, and keep the uninterrupted one",
-    )
+    add = parser.add_argument
+    add("--runs", type=int, default=100, metavar="N", help="number of killed runs (default: 100)")
+    add("--kills", type=int, default=3, metavar="K", help="maximum kills per run (default: 3)")
+    add("--at", nargs="+", choices=AIMS, default=Trial.at, help="phases in which to kill "
+        "(default: all)")  # fmt: skip
+    add("--seed", type=int, help="seed of the random moments (default: a new one each time, which "
+        "is printed)")  # fmt: skip
+    add("--jobs", type=int, default=1, metavar="N", help="runs in parallel (default: 1)")
+    add("--keep", type=Path, metavar="FOLDER", help="create the runs there, and keep the "
+        "uninterrupted one")  # fmt: skip
     return parser
 
 

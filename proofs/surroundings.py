@@ -248,26 +248,13 @@ def _ran(bash: str, folder: Path) -> tuple[int | None, str]:
     """The exit code of a line of bash in the folder, None if it hangs, and its output."""
     path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
+    limit = "timeout", "--foreground", "-k", "5", str(SECONDS_AT_MOST)
     with (folder / "said").open("w+b") as said:
         try:
             code = subprocess.run(
-                [
-                    "timeout",
-                    "--foreground",
-                    "-k",
-                    "5",
-                    str(SECONDS_AT_MOST),
-                    "bash",
-                    "-c",
-                    PRELUDE + bash,
-                ],
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
-                timeout=SECONDS_AT_MOST + 20,
-            ).returncode
+                [*limit, "bash", "-c", PRELUDE + bash], cwd=folder, env=environment,
+                stdin=subprocess.DEVNULL, stdout=said, stderr=said, timeout=SECONDS_AT_MOST + 20,
+            ).returncode  # fmt: skip
         except subprocess.TimeoutExpired:
             return None, ""
         said.seek(0)
