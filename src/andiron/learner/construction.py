@@ -24,9 +24,9 @@ from andiron.learner.learner import Learner
 from andiron.learner.metric_log import Answers, Interactive, MetricLog
 from andiron.learner.nonfinite import Nonfinite
 from andiron.learner.precision import Precision
+from andiron.learner.position import Position
 from andiron.learner.run_host import RunHost
 from andiron.learner.state import LearnerState
-from andiron.learner.position import Position
 from andiron.learner.update import Updater
 from andiron.metrics import direction
 from andiron.optim import transformations

@@ -1,4 +1,4 @@
-"""The position of a run, which determines everything random in it; what is due there; batches."""
+"""The position of a run, what is due there, and the batches after it."""
 
 import logging
 import math
