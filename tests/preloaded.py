@@ -308,6 +308,7 @@ if __name__ == "__main__":
         with contextlib.suppress(ImportError):  # a wing that is not there
             importlib.import_module(name)
     gc.freeze()
+    del os.environ["ROOM"]  # else the environments shown for its own processes would need as much
     number, _, *words = sys.argv[1:]
     run = _beside_a_server(words) if words else serve(socket.socket(fileno=int(number)))
     run()

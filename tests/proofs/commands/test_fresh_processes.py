@@ -1,5 +1,6 @@
-"""Programs in processes of their own, from another folder: the same bits as in this process."""
+"""Programs in processes of their own: the bits of this process, and a folder for each."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import sys
 import pytest
 from conftest import ROOT
 from in_process import called
+from train_processes import Training, status
 
 from andiron.shell.training import train
 
@@ -39,6 +41,14 @@ def test_a_job_of_a_sweep_equals_the_same_run_alone(process, tmp_path):
         (tmp_path / name / "model.safetensors").read_bytes() for name in ("sweep/1", "alone")
     ]
     assert weights[0] == weights[1]
+
+
+def test_runs_started_together_get_a_folder_each(tmp_path):
+    with contextlib.ExitStack() as running:
+        started = [running.enter_context(Training(tmp_path, "num_epochs=1")) for _ in range(3)]
+        assert [process.end() for process in started] == [0, 0, 0]
+    folders = tmp_path.glob("outputs/*/*")
+    assert [status(folder)["status"] for folder in folders] == ["done"] * 3
 
 
 def test_a_run_is_repeated_in_a_new_folder(process, tmp_path):
