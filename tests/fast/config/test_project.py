@@ -42,6 +42,9 @@ def test_the_nearest_file_with_the_table_is_the_project(mine, monkeypatch):
     for folder in (mine, mine / "work" / "deep"):
         assert project_in(folder, monkeypatch) == Project(mine, (mine / "conf",), ("mine",))
         assert user_dirs(["lr=1"]) == [mine / "conf"]
+        with pytest.raises(errors.ConfigError, match="--config-dir=other: no such folder"):
+            user_dirs(["--config-dir", "other"])
+        (folder / "other").mkdir()
         assert user_dirs(["--config-dir", "other"]) == [folder / "other"]
     (mine / "work" / "pyproject.toml").write_text("[tool.andiron]\n")
     assert project_in(mine / "work", monkeypatch) == Project(mine / "work", (), ())

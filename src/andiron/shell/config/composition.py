@@ -53,8 +53,6 @@ def composed(conf_dir: Path, arguments: list[str]) -> schema.Train:
     """
     overrides = command_arguments.parsed(arguments).overrides
     conf_dirs = config_folders.all_dirs(conf_dir, arguments)
-    if missing := [folder for folder in conf_dirs if not folder.is_dir()]:
-        raise errors.ConfigError(f"--config-dir={missing[0]}: no such folder")
     command_arguments.check(arguments)
     try:
         config = config_folders.composed_by_hydra(overrides, *conf_dirs, has_hydra=True)

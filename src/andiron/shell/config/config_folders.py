@@ -57,11 +57,13 @@ def all_dirs(conf_dir: Path, arguments: list[str]) -> list[Path]:
     """The folders that a command line is composed from: `conf/`, the user's, the lab's.
 
     The user's is that of `--config-dir`, or the project's.
-    Raises: ConfigError for a train.yaml of the user, as of another trainer, without a
-    project/default.yaml: nothing would be of the user; and for a choice of theirs with the name
-    of one of `conf/`, which Hydra would read instead.
+    Raises: ConfigError if there is no such folder; for a train.yaml of the user, as of another
+    trainer, without a project/default.yaml: nothing would be of the user; and for a choice of
+    theirs with the name of one of `conf/`, which Hydra would read instead.
     """
     given = command_arguments.parsed(arguments).config_dir
+    if given and not Path(given).is_dir():
+        raise errors.ConfigError(f"--config-dir={given}: no such folder")
     own = [Path(given).absolute()] if given else project.current().conf
     mine = [folder for folder in own if folder.resolve() != conf_dir.resolve()]
     for page in (folder / "train.yaml" for folder in mine):

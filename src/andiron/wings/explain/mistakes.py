@@ -45,7 +45,7 @@ def explain(arguments: list[str], conf_dir: Path, error: Exception) -> list[str]
     with unknown keys allowed, so that the schema reports all of them.
     """
     overrides = command_arguments.parsed(arguments).overrides
-    conf_dirs = [*filter(Path.is_dir, config_folders.all_dirs(conf_dir, arguments))]
+    conf_dirs = config_folders.all_dirs(conf_dir, arguments)
     message = hydra_words.message(error, overrides)
     if isinstance(error, yaml.MarkedYAMLError):  # in a file that is perhaps no choice of these
         return [message]
