@@ -182,7 +182,8 @@ def write_results(folder: RunFolder, summary: Summary, show: Show, weights: Weig
     Raises: RunFolderError if a file cannot be written.
     """
     content = {"run_dir": str(folder.path), **summary}
-    if changes := resume_policy.texts(provenance.resumes(folder)):
+    resumes = provenance.read(folder)["resumes"] if folder.provenance.exists() else []
+    if changes := resume_policy.texts(resumes):
         content["changes"] = changes
     content["worst_classes"] = content.pop("worst_classes")  # the last
     with status.write_errors_explained(folder):

@@ -9,7 +9,6 @@ import re
 import sys
 from contextlib import suppress
 from functools import cache
-from typing import Any
 
 import torch
 
@@ -68,11 +67,6 @@ def read(folder: RunFolder) -> Plain:
             f"{folder.provenance}: damaged: code, data or resumes are malformed; restore it"
         )
     return origin
-
-
-def resumes(folder: RunFolder) -> Any:
-    """The resumes of a run that was recorded."""
-    return read(folder)["resumes"] if folder.provenance.exists() else []
 
 
 def differences(then: Named, now: Named) -> dict[str, list[str | None]]:
