@@ -19,7 +19,6 @@ from andiron.data.splitting import described
 from andiron.plain import memory
 from refusals import message_of
 
-CPU = torch.device("cpu")
 HOUSES = "area,rooms,price\n" + "".join(
     f"{40 + 3 * row},{1 + row % 5},{1000.5 * row + 7}\n" for row in range(43)
 )
@@ -80,14 +79,6 @@ def test_nul_bytes_are_refused_by_line(file, content, line):
         )
 
 
-def test_the_parts_are_disjoint_and_make_up_the_rows_of_the_file(file):
-    splits = load(file(HOUSES))
-    assert [len(part) for part in (splits.train, splits.valid, splits.test)] == [31, 8, 4]
-    expected = [(40.0 + 3 * row, 1.0 + row % 5, 1000.5 * row + 7) for row in range(43)]
-    assert rows(splits.train, splits.valid, splits.test) == sorted(expected)
-    assert splits.train.inputs.dtype == splits.train.targets.dtype == torch.float32
-
-
 def test_mean_and_deviation_are_over_the_training_rows(file):
     splits = load(file(HOUSES))
     inputs, targets = splits.train.inputs.double(), splits.train.targets.double()
@@ -98,24 +89,6 @@ def test_mean_and_deviation_are_over_the_training_rows(file):
     assert splits.facts["target_std"] == pytest.approx(
         targets.std(0, correction=0).tolist(), rel=1e-12
     )
-
-
-def test_a_row_that_is_not_trained_on_changes_nothing_of_what_was_fitted(file):
-    before = load(file(HOUSES))
-    area = int(before.test.inputs[0, 0])
-    after = load(file(HOUSES.replace(f"\n{area},", "\n9999,")))
-    assert 9999.0 in after.test.inputs[:, 0]
-    assert after.batcher == before.batcher
-    assert after.facts == before.facts
-    assert after.fingerprint != before.fingerprint
-
-
-def test_a_constant_column_becomes_zero(file):
-    splits = load(file(HOUSES.replace("\n", ",0.1\n").replace("price,0.1", "price,constant")))
-    assert (splits.facts["mean"][2], splits.facts["std"][2]) == (0.1, 1.0)
-    assert splits.batcher(splits.train.__getitems__(range(31)), CPU).inputs[
-        :, 2
-    ].unique().tolist() == [0.0]
 
 
 def test_features_are_taken_in_the_order_they_are_named(file):
@@ -195,17 +168,6 @@ def test_kind_decides_against_what_the_targets_look_like(file, caplog):
     content = "x,y\n" + "".join(f"{row / 2},{row % 2}\n" for row in range(44))
     assert load(file(content), "y", kind="regression").facts["num_outputs"] == 1
     assert caplog.messages == []
-
-
-def test_the_batcher_standardises_inputs_by_the_facts_but_not_targets(file):
-    splits = load(file(HOUSES))
-    raw = splits.test.__getitems__([2, 0])
-    batch = splits.batcher(raw, CPU)
-    assert torch.equal(
-        batch.inputs,
-        (raw.inputs - torch.tensor(splits.facts["mean"])) / torch.tensor(splits.facts["std"]),
-    )
-    assert torch.equal(batch.targets, raw.targets)
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,6 @@ from pictures_made import COUNTS, SIZE, damage, everything, expected, fill, load
 from torchvision.transforms import v2
 
 from andiron import errors
-from andiron.data.augment.image_augmentation import Flip
-from andiron.data.loader import DataLoader
 from andiron.data.on_disk import image_decoding, image_tree
 from andiron.data.on_disk.image_folder import ImageFolderDataset
 from andiron.data.splitting.divided_rows import Division
@@ -63,30 +61,11 @@ def test_any_indices_give_those_samples_in_their_order(root):
         assert torch.equal(raw.targets, whole.targets[indices])
 
 
-def test_worker_processes_and_the_thread_give_the_same_batches(root):
-    splits = load(root)
-    loaders = [
-        DataLoader(
-            splits.train, splits.batcher, batch_size=5, shuffle_seed=7, num_workers=number,
-            augmentations=[Flip()],
-        ) for number in (0, 2)
-    ]  # fmt: skip
-    for here, elsewhere in zip(loaders[0].epoch(1), loaders[1].epoch(1), strict=True):
-        assert torch.equal(here.inputs, elsewhere.inputs)
-        assert torch.equal(here.targets, elsewhere.targets)
-
-
 def test_the_data_set_travels_to_another_process_whole(root):
     train = load(root).train
     assert torch.equal(
         everything(pickle.loads(pickle.dumps(train))).inputs, everything(train).inputs
     )
-
-
-def test_the_test_images_are_the_same_whatever_the_seed(root):
-    first, second = load(root), load(root, split_seed=1)
-    assert torch.equal(everything(first.test).inputs, everything(second.test).inputs)
-    assert not torch.equal(everything(first.valid).inputs, everything(second.valid).inputs)
 
 
 def test_valid_test_validates_on_the_test_images(root):
@@ -302,8 +281,6 @@ def whole(root):
 def test_what_cannot_be_read_is_refused_with_the_remedy(tmp_path, make, options, message):
     root = tmp_path / "pictures"
     make(root)
-    if "cache" in options:
-        options = {**options, "cache": options["cache"].replace("ROOT", str(root))}
     assert message_of(errors.DataError, load, root, **options) == message.replace("ROOT", str(root))
 
 
@@ -374,18 +351,6 @@ def test_a_damaged_image_is_an_error_at_the_batch_that_asks_for_it(root, how, su
     assert message.startswith(f"{file}: cannot be read as an image (")
     assert "); replace the file or remove it; data.scan=true lists all" in message
     assert ("git lfs pull" in message) == (how == "LFS")
-
-
-@pytest.mark.parametrize("num_workers", [0, 1])
-def test_a_damaged_image_ends_the_epoch_by_its_name_whoever_gathers(root, num_workers):
-    splits = load(root)
-    (root / splits.train.names[5]).write_bytes(b"")
-    loader = DataLoader(
-        splits.train, splits.batcher, batch_size=4, shuffle_seed=1, num_workers=num_workers
-    )
-    with pytest.raises(errors.DataError, match=rf"^{root / splits.train.names[5]}: cannot be read"):
-        list(loader.epoch(0))
-    loader.close()  # a garbage collection waits 5 seconds for a worker
 
 
 def test_a_scan_lists_every_unreadable_file_before_anything_is_made(root):
@@ -486,18 +451,6 @@ def test_a_palette_is_applied_and_alpha_dropped(tmp_path):
     expected = v2.functional.pil_to_tensor(image.convert("RGB"))
     result = image_decoding.of_file(tmp_path / "palette.png", (3, 6, 6))
     assert torch.equal(result, expected)
-
-
-def test_an_image_is_seen_as_its_camera_noted_it_was_held(tmp_path):
-    upright = picture(3, 6, 6)
-    tag = Image.Exif()
-    tag[0x0112] = 6  # to be turned by a quarter, clockwise
-    upright.transpose(Image.Transpose.ROTATE_90).save(tmp_path / "held.png", exif=tag)
-    upright.save(tmp_path / "upright.png")
-    held, seen = (
-        image_decoding.of_file(tmp_path / name, (3, 6, 6)) for name in ("held.png", "upright.png")
-    )
-    assert torch.equal(held, seen)
 
 
 @pytest.mark.parametrize("mode", ["L", "RGBA"])

@@ -63,11 +63,8 @@ def by_hand(seed, epoch):
     ]
 
 
-# on fewer than four cores
-# on fewer than four cores
-@pytest.mark.filterwarnings("ignore:This DataLoader will create 4 worker processes")
 @pytest.mark.parametrize("dataset", [DATASET, Stored()], ids=["in memory", "stored"])
-@pytest.mark.parametrize("num_workers", [0, 1, 4])
+@pytest.mark.parametrize("num_workers", [0, 2])
 def test_batches_are_a_function_of_seed_and_epoch_and_go_on_from_any(dataset, num_workers):
     batches, before = loader(dataset, num_workers=num_workers), torch.get_rng_state()
     for epoch in (0, 1, 5, 1):  # one loader, its workers used again; an epoch comes back as it was
@@ -77,10 +74,8 @@ def test_batches_are_a_function_of_seed_and_epoch_and_go_on_from_any(dataset, nu
     assert torch.equal(torch.get_rng_state(), before)
 
 
-# on fewer than four cores
-@pytest.mark.filterwarnings("ignore:This DataLoader will create 4 worker processes")
 @pytest.mark.parametrize("dataset", [DATASET, Stored()], ids=["in memory", "stored"])
-@pytest.mark.parametrize("num_workers", [0, 1, 4])
+@pytest.mark.parametrize("num_workers", [0, 2])
 @pytest.mark.parametrize("first", [0, 3])
 def test_augmented_samples_are_a_function_of_seed_epoch_and_index(dataset, num_workers, first):
     def brighter(raw, draws):
@@ -153,16 +148,6 @@ def test_the_path_is_reported_in_words():
     assert loader(num_workers=2).path == "gathered by 2 worker processes"
 
 
-def test_the_order_differs_between_epochs_and_between_seeds():
-    orders = [
-        tuple(loader(shuffle_seed=seed).order(epoch).tolist())
-        for seed in (3, 4)
-        for epoch in (0, 1, 2)
-    ]
-    assert len(set(orders)) == 6
-    assert all(sorted(order) == list(range(SIZE)) for order in orders)
-
-
 @pytest.mark.parametrize("num_workers", [0, 2])
 def test_an_epoch_left_half_way_does_not_touch_the_next(num_workers):
     batches = loader(num_workers=num_workers)
@@ -198,15 +183,6 @@ def test_without_shuffling_the_order_is_the_data_sets_own(num_workers):
     batches = loader(num_workers=num_workers, shuffle_seed=None)
     for pass_ in (batches, batches.epoch(0), batches.epoch(7)):
         assert torch.cat([batch.targets for batch in pass_]).tolist() == list(range(SIZE))
-
-
-def test_a_shuffled_loader_cannot_be_iterated_without_an_epoch():
-    expected = (
-        r"^a shuffled loader has an order for each epoch: "
-        r"iterate over loader.epoch\(0\), loader.epoch\(1\), ...$"
-    )
-    with pytest.raises(TypeError, match=expected):
-        iter(loader())
 
 
 def test_an_empty_data_set_is_refused():

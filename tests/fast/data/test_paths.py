@@ -46,9 +46,7 @@ def loader(datasets, path, num_workers):
     )  # fmt: skip
 
 
-# on fewer than four cores
-@pytest.mark.filterwarnings("ignore:This DataLoader will create 4 worker processes")
-@pytest.mark.parametrize("num_workers", [0, 1, 4])
+@pytest.mark.parametrize("num_workers", [0, 2])
 @pytest.mark.parametrize("path", ["decoded", "stored", "in memory"])
 def test_order_and_augmented_pixels_are_equal_on_every_path_and_after_seek(
     datasets, path, num_workers
@@ -63,13 +61,3 @@ def test_order_and_augmented_pixels_are_equal_on_every_path_and_after_seek(
         for one, other in zip(result, expected[first:], strict=True):
             assert torch.equal(one.inputs, other.inputs) and torch.equal(one.targets, other.targets)
             assert one.inputs.is_contiguous() == other.inputs.is_contiguous()
-
-
-def test_the_augmented_images_are_not_those_that_are_stored(datasets):
-    by_path, batcher = datasets
-    augmented = loader(datasets, "in memory", 0)
-    plain = DataLoader(by_path["in memory"], batcher, batch_size=BATCH_SIZE, shuffle_seed=SEED)
-
-    for one, other in zip(augmented.epoch(EPOCH), plain.epoch(EPOCH), strict=True):
-        assert (one.inputs != other.inputs).flatten(1).any(dim=1).all()
-        assert one.targets.shape == (len(other.targets), 2)

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings, strategies as st
 
 from andiron import errors
-from andiron.data import ArrayDataset, ImageBatcher, Splits
+from andiron.data import ArrayDataset, ImageBatcher
 from andiron.data.splitting.divided_rows import Division
 from andiron.data.splitting.splits import of_training_and_test
 from andiron.data.splitting.stratified import stratified_split
@@ -91,13 +91,6 @@ def test_a_small_class_is_in_every_part_where_it_can_be():
         assert [len(rows) for rows in result][1:] == [36, 40]
 
 
-def test_a_fifth_of_each_class_by_hand():
-    kept, held = stratified_split(TARGETS, 0.2, 0)
-    # of 10, 25, 0 and 7; a fifth of the one 4 is none
-    assert torch.bincount(TARGETS[held]).tolist() == [2, 5, 0, 1]
-    assert torch.bincount(TARGETS[kept]).tolist() == [8, 20, 0, 6, 1]
-
-
 def test_the_split_is_a_function_of_its_seed_alone():
     torch.manual_seed(1)
     first = stratified_split(TARGETS, 0.2, 0)
@@ -134,15 +127,6 @@ def test_a_fraction_that_leaves_a_part_empty_is_refused(valid, kept, held):
         f"data.valid={valid}: divides 3 samples into {kept} and {held}; "
         "choose a fraction that leaves samples on both sides"
     )
-
-
-def test_the_input_shape_is_that_of_one_sample():
-    part = ArrayDataset(torch.zeros(5, 3, 4, 2), torch.zeros(5, dtype=torch.long))
-    facts = {"input_shape": [3, 4, 2], "num_classes": 1}
-    splits = Splits(
-        "x", part, part, part, ImageBatcher(0.0, 1.0), facts, fingerprint="", validates_on_test=True
-    )
-    assert splits.input_shape == (3, 4, 2)
 
 
 CLASSES = torch.tensor([0] * 20 + [1] * 50 + [2] * 33)

@@ -120,7 +120,9 @@ def test_a_number_of_another_country_is_refused(tmp_path, column, odd, option):
     assert ("if 1,234 is over a thousand" in message) == ("," in odd)
 
 
-@pytest.mark.parametrize("text", ["{0} %", "${0}.50", "{0},{0}00", "{0}.000,5", "{0}€"])
+@pytest.mark.parametrize("text", [
+    "{0} %", "${0}.50", "{0},{0}00", "{0}.000,5", "{0}€", "EUR {0}.5", "{0}.5 USD",
+])  # fmt: skip
 def test_a_column_of_numbers_with_signs_is_not_read_as_categories(tmp_path, text):
     path = tmp_path / "t.csv"
     rows = [f"{text.format(row + 1)};{row % 2}" for row in range(40)]

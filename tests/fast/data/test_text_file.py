@@ -16,7 +16,6 @@ import torch
 from omegaconf import OmegaConf
 
 from andiron import errors
-from andiron.data import DataLoader
 from andiron.data.kinds.texts import LastTokens
 from andiron.data.on_disk import character_tokens
 from andiron.data.on_disk.stored import StoredArray, StoredFile
@@ -296,16 +295,6 @@ def test_an_empty_file_and_a_missing_one_are_refused(file, tmp_path, level):
     assert refused(str(tmp_path / "none.txt"), level=level) == (
         "FILE: cannot be read (No such file or directory); put the file there"
     )
-
-
-def test_a_loader_gives_the_same_batches_whoever_gathers_them(file):
-    splits = load(file(POEM), level="characters")
-    loaders = [
-        DataLoader(splits.train, splits.batcher, batch_size=5, shuffle_seed=1, num_workers=number)
-        for number in (0, 2)
-    ]
-    for batches in zip(*(loader.epoch(1) for loader in loaders), strict=True):
-        assert all(map(torch.equal, *batches))
 
 
 def test_tokens_of_a_part_in_memory_and_in_a_file_are_the_same_windows(tmp_path):

@@ -48,17 +48,6 @@ def test_what_is_not_a_pair_is_as_collated():
     assert torch.equal(adapted.__getitems__([1, 0])["x"], torch.tensor([[0.0, 0.0], [1.0, 1.0]]))
 
 
-@pytest.mark.parametrize("num_workers", [0, 2])
-def test_a_loader_gathers_them(num_workers):
-    loader = DataLoader(
-        from_torch(Numbers()), ArrayBatcher(), batch_size=2, shuffle_seed=1, num_workers=num_workers
-    )
-    targets = torch.cat([batch.targets for batch in loader.epoch(0)])
-    loader.close()
-
-    assert torch.equal(targets, loader.order(0))
-
-
 class Noisy(torch.utils.data.Dataset):
     """Each sample is its index and a number from each of the three default generators."""
 

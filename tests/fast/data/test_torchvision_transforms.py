@@ -1,9 +1,7 @@
 """Torchvision's transforms as augmentations: torch seeded by hand, and the same whoever gathers."""
 
-import random
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy
 import pytest
 import torch
 from torchvision.transforms import v2
@@ -71,16 +69,6 @@ def test_torchs_generator_is_left_where_it_was(transform):
     before = torch.get_rng_state()
     apply(Torchvision(transform))
     assert torch.equal(torch.get_rng_state(), before)
-
-
-@EACH
-def test_torchvision_draws_neither_from_pythons_generator_nor_from_numpys(transform):
-    composed = v2.Compose(transform if isinstance(transform, list) else [transform])
-    of_python, of_numpy = random.getstate(), numpy.random.get_state()[1].tolist()
-    for image in IMAGES:
-        composed(image)
-    assert random.getstate() == of_python
-    assert numpy.random.get_state()[1].tolist() == of_numpy
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])

@@ -206,14 +206,6 @@ def test_numbers_can_be_categories_and_columns_left_out(file):
     assert "has no column 'twon'; did you mean 'town'?" in refused(path, exclude=["twon"])
 
 
-def test_a_column_with_any_number_is_of_numbers(file):
-    rows = [[*row] for row in ROWS]
-    rows[0][0], rows[1][0] = "4O", "many"
-    assert refused(file(text_of(rows)), missing="median").startswith(
-        "table.csv: 2 lines cannot be used:\n  line 2, column 'area': '4O' is not a finite number"
-    )
-
-
 def test_too_many_categories_are_refused_with_what_to_do(file):
     names = [[f"name {row}", str(row % 7), str(row)] for row in range(400)]
     path = file(text_of(names, ["name", "x", "price"]))
@@ -253,14 +245,6 @@ def test_the_delimiter_is_found_by_the_names_of_the_header(file, delimiter, quot
     assert torch.equal(load(path, missing="median").train.inputs, expected.train.inputs)
     result = refused(path, target="prize")
     assert "has no column 'prize'; did you mean 'price'?; its columns are: area, rooms, " in result
-
-
-def test_a_decimal_comma_is_read_or_refused_with_the_option(file):
-    rows = [[f"{row},5", f"{row}"] for row in range(40)]
-    path = file(text_of(rows, ["x", "price"], ";"))
-    assert "line 2, column 'x': '0,5' is not a finite number\n" in refused(path)
-    splits = load(path, decimal=",")
-    assert torch.equal(splits.train.inputs, splits.train.targets + 0.5)
 
 
 def test_targets_follow_the_decimal_separator(file):
@@ -406,13 +390,6 @@ def test_quotes_change_no_number_and_no_line(file, value):
     )
     rows[7][0], rows[20] = f'"{value}\n"', ["many", "20"]
     assert "table.csv, line 23, column 'x': 'many'" in refused(file(text_of(rows, ["x", "price"])))
-
-
-def test_lines_too_long_and_too_short_are_both_bad(file):
-    rows = [[str(row), str(row % 3), str(row)] for row in range(43)]
-    rows[4], rows[9] = ["1", "2"], ["1", "2", "3", "4"]
-    result = refused(file(text_of(rows, ["a", "b", "price"])))
-    assert "line 6: has 2 values where" in result and "line 11: has 4 values where" in result
 
 
 @pytest.mark.parametrize("lines", [["1,2,3,4", "1,2"], ["1,2", "1,2,3,4"]])

@@ -290,10 +290,3 @@ def test_numbers_with_signs_of_classes_are_classes(tmp_path, texts):
     rows = [f"{texts[row % len(texts)]},{row % 2}" for row in range(40)]
     (tmp_path / "t.csv").write_text("\n".join(["x,y", *rows]) + "\n")
     assert load(tmp_path / "t.csv").facts["encoding"]["columns"][0]["kind"] == "one_hot"
-
-
-@pytest.mark.parametrize("price", ["EUR 12.5", "12.5 USD", "$12.5", "12 %"])
-def test_amounts_are_no_classes(tmp_path, price):
-    rows = [f"{price},{row % 2}" for row in range(40)]
-    (tmp_path / "t.csv").write_text("\n".join(["x,y", *rows]) + "\n")
-    assert repr(price) in message_of(errors.DataError, load, tmp_path / "t.csv")

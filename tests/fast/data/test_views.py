@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from andiron.data.dataset import ArrayDataset, Dataset, RawBatch
-from andiron.data.loader import DataLoader
 from andiron.data.composed.composed_datasets import (
     Concatenated, Mapped, Partial, chosen, sample_name,
 )  # fmt: skip
@@ -67,20 +66,6 @@ def test_samples_are_equal_in_any_batch_and_order(name, data):
     assert same(result, (tensor[asked] for tensor in every(view)))
 
 
-@pytest.mark.parametrize("num_workers", [0, 2])
-@pytest.mark.parametrize("name", ["concatenated", "nested"])
-def test_a_loader_gives_the_batches_of_the_same_samples_in_memory(name, num_workers):
-    def batcher(raw, device):
-        return raw
-
-    view = VIEWS[name]
-    result = DataLoader(view, batcher, batch_size=3, shuffle_seed=0, num_workers=num_workers)
-    expected = DataLoader(ArrayDataset(*every(view)), batcher, batch_size=3, shuffle_seed=0)
-    for epoch in range(2):
-        for one, other in zip(result.epoch(epoch), expected.epoch(epoch), strict=True):
-            assert same(one, other)
-
-
 def test_targets_that_only_a_gather_knows_are_not_given():
     mapped = Mapped(WHOLE, doubled)
     assert not hasattr(mapped, "targets")
@@ -104,14 +89,6 @@ def test_a_part_of_a_part_is_the_part_at_the_composed_indices():
 @pytest.mark.parametrize("ends", [(), (1,), (4, 5), (2, 3, 10)])
 def test_the_parts_concatenated_are_the_whole(ends):
     assert same(every(Concatenated(parts(*ends))), every(WHOLE))
-
-
-def test_concatenation_is_associative():
-    a, b, c = parts(3, 8)
-    assert same(
-        every(Concatenated([Concatenated([c, a]), b])),
-        every(Concatenated([c, Concatenated([a, b])])),
-    )
 
 
 class Counting:
