@@ -1,6 +1,5 @@
 """AUROC and average precision, beside scikit-learn, by pairs, and by hand."""
 
-import itertools
 
 import numpy
 import pytest
@@ -135,36 +134,6 @@ def test_order_and_windows_change_no_bit_and_padding_counts_nowhere(build, refer
     assert shuffled(build(), [padded(item) for item in drawn.items], data) == at_once
 
 
-@laws
-@given(drawn=binary(ignored=False))
-def test_auroc_is_the_fraction_of_pairs_in_order_ties_counting_half(drawn):
-    positives, negatives = (
-        drawn.logits[drawn.targets == 1].tolist(),
-        drawn.logits[drawn.targets == 0].tolist(),
-    )
-    wins = [(p > n) + (p == n) / 2 for p, n in itertools.product(positives, negatives)]
-    assert measured(AUROC(), drawn.items) == (sum(wins) / len(wins) if wins else None)
-
-
-TIED = BinaryClassificationOutput(
-    LOSS, torch.tensor([3.0, 1.0, 1.0, 1.0, -2.0]), torch.tensor([1, 0, 1, 1, 0])
-)
-
-
-def test_ties_by_hand():
-    assert measured(AUROC(), [TIED]) == 5 / 6  # of six pairs four are in order and two tied
-    assert measured(AveragePrecision(), [TIED]) == pytest.approx(
-        1 / 3 * 1 + 2 / 3 * 3 / 4, rel=1e-15
-    )  # one rounding
-
-
-def test_the_order_of_samples_within_a_tie_changes_nothing():
-    for order in itertools.permutations(range(5)):
-        item = BinaryClassificationOutput(LOSS, TIED.output[[*order]], TIED.targets[[*order]])
-        assert measured(AUROC(), [item]) == 5 / 6
-        assert measured(AveragePrecision(), [item]) == measured(AveragePrecision(), [TIED])
-
-
 def test_probabilities_that_are_equal_in_float32_are_distinguished():
     item = BinaryClassificationOutput(
         LOSS, torch.tensor([40.0, 41.0, 42.0]), torch.tensor([0, 0, 1])
@@ -208,15 +177,4 @@ def test_a_long_epoch_is_exact(build, reference):
     ]
     assert measured(build(), items) == pytest.approx(
         reference(targets.numpy(), logits.numpy()), **rounded
-    )
-
-
-@areas
-def test_a_batch_is_kept_without_reading(build, reference, host_reads):
-    with host_reads() as reads:
-        logits, targets = build()(TIED)
-    assert reads.number == 0
-    assert (logits.data_ptr(), targets.data_ptr()) == (
-        TIED.output.data_ptr(),
-        TIED.targets.data_ptr(),
     )

@@ -124,11 +124,6 @@ def test_a_name_that_is_no_function_is_answered_by_a_remedy(own, name, remedy):
     assert remedy in line
 
 
-def test_hydras_policy_holds_for_what_a_config_names():
-    with pytest.raises(errors.ConfigError, match="'os.system' is blocklisted"):
-        targets.build("metrics.mae", node("os.system"), name="mae")
-
-
 def test_adding_a_batch_reads_nothing(own, host_reads):
     metric = targets.build("metrics.mae", node(f"{own}.absolute_error"), name="mae")
     with host_reads() as reads:

@@ -60,16 +60,6 @@ def test_accuracy_over_uneven_batches_equals_a_loop_over_tokens(shapes):
     assert measured(Accuracy(), items) == (sum(right) / len(right) if right else None)
 
 
-def test_perplexity_of_an_even_guess_is_the_number_of_choices():
-    items = [
-        with_loss(math.log(8), count=3),
-        with_loss(math.log(2), count=1),
-        with_loss(math.log(2), count=2),
-    ]
-    # 2^((3*3 + 1 + 2) / 6), of float32 losses
-    assert measured(Perplexity(), items) == pytest.approx(4.0, rel=1e-7)
-
-
 def test_the_weight_of_a_loss_is_what_it_says_it_is_a_mean_over():
     items = [
         with_loss(math.log(8), count=7, weight=1),

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from classification_items import (
-    averages, classes, close, laws, measured, on_meta, padded, shuffled, unwarned,
+    averages, classes, close, laws, measured, padded, shuffled, unwarned,
 )  # fmt: skip
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,10 +79,3 @@ def test_a_small_case_by_hand():
     assert measured(FBeta(top_k=2, average="none"), [SMALL]) == {"0": 0.5, "1": 0.4, "2": 2 / 3}
     assert measured(Specificity(top_k=2, average="none"), [SMALL]) == {"0": 1 / 3, "1": 0, "2": 1}
     assert "| 2 | 1.0000 | 0.5000 | 0.6667 | 2 |" in measured(PerClass(top_k=2), [SMALL])
-
-
-@laws
-@given(drawn=classes())
-def test_nothing_is_read_from_the_device(drawn):
-    metric = Precision(top_k=2)
-    assert all(part.is_meta for item in drawn.items for part in metric(on_meta(item)))

@@ -2,13 +2,11 @@
 windows.
 """
 
-import copy
 
 import pytest
 import torch
 
 from andiron import errors
-from andiron.metrics.classification.accuracy import Accuracy
 from andiron.metrics.tally import Tally
 from andiron.outputs import (
     IGNORED, BinaryClassificationOutput, ClassificationOutput, MultiLabelClassificationOutput,
@@ -146,21 +144,6 @@ def test_uneven_batches_and_windows_equal_torchmetrics_on_all_at_once(case, orde
     assert result == pytest.approx(expected, rel=1e-5)
 
 
-def test_it_agrees_with_andirons_own_accuracy():
-    kind, output, wanted, _ = with_padding(torch.Generator().manual_seed(5))
-    items = [
-        kind(LOSS, item.output, item.targets, has_ignored=True)
-        for item in batches(kind, output, wanted)
-    ]
-
-    theirs = adapted(
-        "classification.MulticlassAccuracy num_classes=4 average=micro ignore_index=-100"
-    )
-    assert measured(theirs, items)["theirs"] == pytest.approx(
-        measured(Accuracy(), items)["accuracy"], rel=1e-6
-    )
-
-
 def test_logits_between_0_and_1_are_not_taken_for_probabilities():
     """torchmetrics alone takes the first batch for what it seems."""
     batch = BinaryClassificationOutput(LOSS, torch.tensor([0.2, 0.4, 0.1]), torch.tensor([1, 0, 1]))
@@ -183,18 +166,6 @@ def test_two_tallies_may_share_one_metric():
         (valid if number % 2 else train).add(item)
     assert train.close_epoch() == measured(metric, items[::2])
     assert valid.close_epoch() == measured(metric, items[1::2])
-
-
-def test_a_deep_copy_measures_the_same_and_shares_nothing():
-    kind, output, wanted, _ = multiclass(torch.Generator().manual_seed(2))
-    items = batches(kind, output, wanted)
-    metric = adapted("classification.MulticlassAUROC num_classes=4")
-    parts = metric(items[0])
-    twin = copy.deepcopy(metric)
-    twin(items[1])
-
-    assert twin.value(*parts) == metric.value(*parts)
-    assert measured(twin, items) == measured(metric, items)
 
 
 def test_batches_measured_in_inference_mode_and_out_of_it_go_together():
