@@ -56,7 +56,7 @@ def checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @each_network
-@pytest.mark.parametrize("shape", [(1, 40, 36), (3, 33, 47), (4, 32, 32)], ids=str)
+@pytest.mark.parametrize("shape", [(1, 40, 36), (4, 32, 32)], ids=str)
 def test_it_reads_images_of_any_channels_and_has_an_output_for_each_class(
     name: str, shape: Sequence[int]
 ) -> None:
@@ -111,7 +111,7 @@ def test_the_head_is_new_even_for_as_many_classes(name: str, checkpoints: Path) 
 
 
 @each_network
-@pytest.mark.parametrize("channels", [1, 2, 5])
+@pytest.mark.parametrize("channels", [1, 5])
 def test_grey_images_have_torchvisions_outputs(name: str, channels: int, checkpoints: Path) -> None:
     own = original(name)
     torch.save(own.state_dict(), checkpoints / FILES[name])
