@@ -14,7 +14,6 @@ from torch.optim import swa_utils
 from andiron import randomness, serialization
 from andiron.optim import Ema, Swa, WeightAverage
 from andiron.optim.own.averaging import Rule
-from andiron.shell.config import node_checks
 from refusals import message_of
 
 
@@ -89,27 +88,6 @@ MOVING = [
     "stem.weight", "norm.weight", "norm.bias", "norm.running_mean", "norm.running_var",
     "embedding.weight", "head.bias",
 ]  # fmt: skip
-
-
-def test_ema_equals_its_closed_form() -> None:
-    t, d = 50, 0.9
-    average, w = averaged(Ema(d), t, torch.float64)
-    for name in MOVING:
-        expected = d**t * w[0][name] + sum(
-            (1 - d) * d ** (t - i) * w[i][name] for i in range(1, t + 1)
-        )
-        # an update rounds three times, numbers below twice the largest weight; its error shrinks by
-        # d at each later one
-        largest = max(float(seen[name].abs().max()) for seen in w)
-        torch.testing.assert_close(
-            average.state_dict()[name], expected, rtol=0, atol=6 * 2**-53 * largest / (1 - d)
-        )
-
-
-def test_ema_of_decay_zero_is_the_newest_weights_in_their_precision() -> None:
-    average, w = averaged(Ema(0.0), 5, torch.float64)
-    assert differing(average.state_dict(), w[5]) == []
-    assert average.state_dict()["stem.weight"].dtype == torch.float64
 
 
 def test_decay_warms_up_as_tensorflows() -> None:
@@ -373,31 +351,3 @@ def test_a_count_of_updates_below_one_is_refused(arguments: dict[str, int]) -> N
     name, value = list(arguments.items())[-1]
     words = f"{name}={value}: should be 1 or more; give it as a whole number of updates"
     assert message_of(ValueError, Swa, **arguments).startswith(words)
-
-
-@pytest.mark.parametrize(("target", "arguments", "expected"), [
-    ("Ema", {"decay": 0.999, "warmup": True}, {}),
-    ("Ema", {"decay": 0.5}, {}),
-    ("Ema", {"decay": 1.0}, {"averages.x.decay": "averages.x.decay=1.0: should be less than 1"}),
-    ("Ema", {"decay": -0.5},
-     {"averages.x.decay": "averages.x.decay=-0.5: should be greater than or equal to 0"}),
-    ("Ema", {"decay": 0.5, "warmup": 3},
-     {"averages.x.warmup": "averages.x.warmup=3: should be a valid boolean"}),
-    ("Ema", {},
-     {"averages.x.decay": "averages.x.decay: no value; give one as averages.x.decay=..."}),
-    ("Ema", {"decay": 0.5, "warm": True},
-     {"averages.x.warm": "averages.x.warm: no such option; did you mean 'warmup'?"}),
-    ("Swa", {"start": 5, "every": 2}, {}),
-    ("Swa", {"start": "5epochs", "every": "0.5epochs"}, {}),
-    ("Swa", {"start": 0},
-     {"averages.x.start": "averages.x.start=0: should be greater than or equal to 1"}),
-    ("Swa", {"start": "5epoch", "every": "often"},
-     {"averages.x.every": "averages.x.every=often: should be a number of updates (100) or of "
-                          "epochs (2epochs, 0.5epochs)"}),
-])  # fmt: skip
-def test_a_config_is_answered_by_the_options_of_an_average(
-    target: str, arguments: dict[str, object], expected: dict[str, str]
-) -> None:
-    name = f"andiron.optim.{target}"
-    result = node_checks.argument_problems(name, arguments, "averages.x", "averages")
-    assert result == expected

@@ -109,27 +109,6 @@ def test_a_branch_whose_first_gradient_comes_late_trains_as_with_torch(options):
         torch.testing.assert_close(model.state_dict()[name], tensor, rtol=0, atol=1e-13)
 
 
-@pytest.mark.parametrize("case", ["Adam", "SGD, momentum"])
-def test_bits_and_states_equal_torch(case):
-    kind, options = CASES[case]
-    expected = Network()
-    plain = kind(
-        filter(lambda value: value.requires_grad, expected.parameters()), fused=True, **options
-    )
-    for update in range(30):
-        plain.param_groups[0]["lr"] = lr_at(update)
-        plain.zero_grad()
-        expected.loss(update).backward()
-        plain.step()
-    actual, _ = trained(kind, options, may_fuse=True)
-    states = {
-        f"{name}/{slot}": value
-        for name, parameter in expected.named_parameters()
-        for slot, value in plain.state.get(parameter, {}).items()
-    }
-    assert same(actual, expected.state_dict() | states) and states
-
-
 @pytest.mark.parametrize("kind, options", [
     (torch.optim.RMSprop, {}),
     (torch.optim.NAdam, {}),

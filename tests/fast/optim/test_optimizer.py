@@ -69,7 +69,7 @@ def torch_state(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str,
 
 @each_optimizer
 @pytest.mark.parametrize("value", [False, None], ids=["for-loop", "torch-default"])
-def test_100_updates_equal_the_plain_loop_with_a_given_implementation(
+def test_updates_equal_the_plain_loop_with_a_given_implementation(
     name: str, value: bool | None
 ) -> None:
     optimizer_class, settings = OPTIMIZERS[name]
@@ -77,40 +77,11 @@ def test_100_updates_equal_the_plain_loop_with_a_given_implementation(
     model, expected = network(), network()
     optimizer = Optimizer(optimizer_class, model, **settings, **options)
     plain = optimizer_class(expected.parameters(), **settings, **options)
-    train(model, optimizer, range(100))
-    train_plainly(expected, plain, range(100))
+    train(model, optimizer, range(20))
+    train_plainly(expected, plain, range(20))
     assert differing(model.state_dict(), network().state_dict()) == model.state_dict().keys()
     assert differing(model.state_dict(), expected.state_dict()) == set()
     assert differing(optimizer.state_dict(), torch_state(plain, expected)) == set()
-
-
-@each_optimizer
-def test_chosen_implementation_is_the_for_loop_to_rounding(name: str) -> None:
-    optimizer_class, settings = OPTIMIZERS[name]
-    actual, expected = (
-        {n: p.double() for n, p in network().state_dict().items()} for _ in range(2)
-    )
-    for parameters, options in ((actual, {}), (expected, asked(optimizer_class, False))):
-        model = network().double()
-        model.load_state_dict(parameters)
-        optimizer = Optimizer(optimizer_class, model, **settings, **options)
-        for update in range(100):
-            # gradients that do not depend on the parameters: fed back through a loss, rounding
-            # would grow
-            stream = randomness.stream(0, "gradients", update)
-            drawn = {
-                n: torch.randn(p.shape, generator=stream, dtype=p.dtype)
-                for n, p in model.named_parameters()
-            }
-            optimizer.step(lr_at(update), model, Gradients(drawn, model))
-        parameters |= copies(dict(model.named_parameters()))
-    # float64 rounds by 1.1e-16: in each of 100 updates some 20 operations on a step below 0.1, and
-    # its sum with a
-    # parameter below 5, so 8e-14 in all; another formula shows far above that (Adam without its
-    # eps: 1e-9)
-    assert {
-        n for n in expected if not torch.allclose(actual[n], expected[n], rtol=0, atol=8e-14)
-    } == set()
 
 
 def effective(
@@ -162,26 +133,6 @@ def test_an_optimizer_of_ones_own_steps_and_keeps_state_like_torchs() -> None:
     assert model.weight.tolist() == [[-0.75, 0.75]]
     tensors = {n: s.tolist() for n, s in optimizer.state_dict().items() if ":text" not in n}
     assert tensors == {"weight/whole.0": [[0.5, -1.5]]}
-
-
-@each_optimizer
-def test_a_subset_of_the_gradients_touches_only_that_subset(name: str) -> None:
-    optimizer_class, settings = OPTIMIZERS[name]
-    model = network()
-    optimizer = Optimizer(optimizer_class, model, **settings)
-    train(model, optimizer, range(3))
-    parameters, state = copies(model.state_dict()), copies(optimizer.state_dict())
-    rest = gradients.backward(loss_of(model, 3), model)
-    optimizer.step(lr_at(3), model, rest.take(model[0]))
-    assert differing(model.state_dict(), parameters) == {"0.weight", "0.bias"}
-    assert {key.rpartition("/")[0] for key in differing(optimizer.state_dict(), state)} <= {
-        "0.weight", "0.bias",
-    }  # fmt: skip
-    after_first = copies(model.state_dict())
-    optimizer.step(lr_at(3), model, rest)
-    assert differing(model.state_dict(), after_first) == {
-        "2.weight", "2.bias", "3.weight", "3.bias",
-    }  # fmt: skip
 
 
 @each_optimizer

@@ -126,7 +126,7 @@ def claims(model, match):
     return result
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(cases())
 def test_exactly_the_partitions_are_accepted_and_refusals_say_why(case):
     model, groups = case

@@ -6,7 +6,6 @@ from torch import nn
 from torch.nn import functional
 
 from andiron import gradients
-from andiron.optim import Optimizer
 from andiron.optim.model_weights import perturbed
 
 RHO = 0.05
@@ -21,35 +20,6 @@ def loss_of(model, size=7):
     stream = torch.Generator().manual_seed(size)
     return functional.cross_entropy(
         model(torch.randn(size, 6, generator=stream)), torch.randint(3, (size,), generator=stream)
-    )
-
-
-def test_an_update_equals_the_algorithm_by_hand():
-    model, expected = network(), network()
-    optimizer, plain = (
-        Optimizer(torch.optim.SGD, model),
-        torch.optim.SGD(expected.parameters(), lr=0.1, fused=True),
-    )
-    for size in (7, 3, 5):
-        with perturbed(model, gradients.backward(loss_of(model, size), model), RHO):
-            result = gradients.backward(loss_of(model, size), model)
-        optimizer.step(0.1, model, result)
-
-        found_first = torch.autograd.grad(loss_of(expected, size), [*expected.parameters()])
-        norm = torch.stack([gradient.norm() for gradient in found_first]).norm()
-        kept = [parameter.detach().clone() for parameter in expected.parameters()]
-        with torch.no_grad():
-            for parameter, gradient in zip(expected.parameters(), found_first, strict=True):
-                parameter += gradient * (RHO / (norm + 1e-12))
-        plain.zero_grad()
-        loss_of(expected, size).backward()
-        with torch.no_grad():
-            for parameter, before in zip(expected.parameters(), kept, strict=True):
-                parameter.copy_(before)
-        plain.step()
-    assert all(
-        torch.equal(one, other)
-        for one, other in zip(model.parameters(), expected.parameters(), strict=True)
     )
 
 
