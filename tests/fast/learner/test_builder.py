@@ -14,7 +14,6 @@ from andiron.learner import LearnerBuilder
 from andiron.metrics import Accuracy, Loss, Recall
 from andiron.optim import Ema, Optimizer
 from andiron.options import LearnerOptions
-from andiron.schedules import Constant, Step
 from andiron.tasks import Classifier
 from refusals import message_of
 
@@ -56,12 +55,6 @@ def test_it_reads_as_in_burn_and_leaves_everything_in_its_folder(tmp_path):
     assert [(row["split"], row["metric"]) for row in rows] == [
         ("train", "loss"), ("train", "accuracy"), ("valid", "accuracy"),
     ]  # fmt: skip
-
-
-def test_a_number_is_a_constant_schedule_and_a_schedule_stays_itself(tmp_path):
-    assert built(LearnerBuilder(tmp_path).with_writers(), 0.25).updater.schedule == Constant(0.25)
-    step = Step(0.5, 3)
-    assert built(LearnerBuilder(tmp_path).with_writers(), step).updater.schedule is step
 
 
 def test_the_remedy_of_a_model_without_steps_is_a_task(tmp_path):

@@ -36,26 +36,6 @@ def stops_after(rule, values):
 
 
 @pytest.mark.parametrize(
-    "patience, direction, losses, epoch",
-    [
-        (1, "lowest", (4, 3, 3, 1), 3),  # an equal value is no gain
-        (1, "lowest", (4, 3, 2, 1), None),
-        (3, "lowest", (4, 5, 5, 3, 3, 3, 2), None),
-        (3, "lowest", (4, 5, 5, 3, 3, 3, 3), 7),
-        (3, "lowest", (4, 5, 5, 5), 4),
-        (5, "lowest", (4, 5, 5, 5), None),
-        (2, "highest", (4, 5, 4, 5), 4),
-        (2, "highest", (4, 5, 4, 6, 1, 7), None),
-        (1, "highest", (-4, -3, -5), 3),
-    ],
-)
-def test_the_run_ends_after_patience_epochs_without_a_gain(patience, direction, losses, epoch):
-    stopped = stops_after(EarlyStopping("loss", direction=direction, patience=patience), losses)
-
-    assert (stopped and stopped[0]) == epoch
-
-
-@pytest.mark.parametrize(
     "mode, direction, values, epoch",
     [
         # from the last gain, not from the epoch before: 3.5 is not below 3.5

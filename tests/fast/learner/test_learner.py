@@ -2,7 +2,6 @@
 stopped and resumed.
 """
 
-import dataclasses
 import json
 import math
 import time
@@ -11,7 +10,9 @@ import pytest
 import torch
 from conftest import without_time
 from kept_points import Kept
-from tensor_bits import same
+from small_digits import (
+    BATCH, BATCHES, DIGITS, LR, SEED, TEST, TRAIN, VALID, classifier, same,
+)  # fmt: skip
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.nn import functional
 
@@ -20,19 +21,12 @@ from andiron.checkpoint import KeepLast, load
 from andiron.learner import LearnerBuilder
 from andiron.learner.run_host import NoHost
 from andiron.metrics import Accuracy, Loss
-from andiron.models import ConvNet
 from andiron.optim import Optimizer
 from andiron.protocols import TrainOutput
 from andiron.schedules import Linear
 from andiron.tasks import Classifier
 
-DIGITS = data.digits(valid=0.1, split_seed=0)
-TRAIN, VALID, TEST = (
-    getattr(DIGITS, part).subset(range(size))
-    for part, size in (("train", 53), ("valid", 17), ("test", 11))
-)
-BATCH_SIZE, BATCHES = 8, 7  # the last has 5
-ORDER_SEED, SEED, LR = 3, 5, 0.01
+ORDER_SEED = 3
 
 
 class Shown:
@@ -71,16 +65,10 @@ class Failing:
             yield batch
 
 
-def classifier(*, dropout=0.5):
-    torch.manual_seed(1)
-    return Classifier(ConvNet(DIGITS.input_shape, 10, hidden=16, dropout=dropout))
-
-
-def train_loader(*, num_workers=0, batch_size=BATCH_SIZE):
+def train_loader(*, batch_size=BATCH):
     return data.DataLoader(
-        TRAIN, DIGITS.batcher, batch_size=batch_size, shuffle_seed=ORDER_SEED,
-        num_workers=num_workers,
-    )  # fmt: skip
+        TRAIN, DIGITS.batcher, batch_size=batch_size, shuffle_seed=ORDER_SEED
+    )
 
 
 def measuring_loader(dataset=VALID, *, batch_size=6):
@@ -113,21 +101,6 @@ def fitted(folder, *, train=None, valid=None, test=None, **options):
     return made
 
 
-def without_speed(points):
-    """The points less the one value that is no function of the run's seed."""
-    return [
-        dataclasses.replace(
-            point,
-            values={
-                name: value
-                for name, value in point.values.items()
-                if not name.startswith(("time/", "system/"))
-            },
-        )
-        for point in points
-    ]
-
-
 def by_hand(*, num_epochs, optimizer_class=torch.optim.Adam, lr=LR):
     """The model a plain loop trains, and the loss, the number of right answers and the size of
     every batch.
@@ -140,7 +113,7 @@ def by_hand(*, num_epochs, optimizer_class=torch.optim.Adam, lr=LR):
             len(TRAIN),
             generator=torch.Generator().manual_seed(randomness.derive(ORDER_SEED, "order", epoch)),
         )
-        for indices in order.split(BATCH_SIZE):
+        for indices in order.split(BATCH):
             inputs, targets = DIGITS.batcher(TRAIN.__getitems__(indices), torch.device("cpu"))
             torch.manual_seed(randomness.derive(SEED, "update", len(seen)))
             logits = model(inputs)
@@ -157,21 +130,6 @@ def test_fit_is_the_loop_written_by_hand(tmp_path, optimizer_class):
     result = fitted(tmp_path, num_epochs=3, optimizer_class=optimizer_class)
     expected, _ = by_hand(num_epochs=3, optimizer_class=optimizer_class)
     assert same(result.model.state_dict(), expected.state_dict())
-
-
-def test_the_same_seed_gives_the_same_run_and_another_seed_another(tmp_path):
-    points = Kept(), Kept()
-    one, again = (fitted(tmp_path, writers=[kept]) for kept in points)
-    other = fitted(tmp_path, seed=SEED + 1)
-    assert same(one.model.state_dict(), again.model.state_dict())
-    assert without_speed(points[0]) == without_speed(points[1])
-    assert not same(one.model.state_dict(), other.model.state_dict())
-
-
-@pytest.mark.parametrize("num_workers", [1, 2])
-def test_worker_processes_change_no_bit(tmp_path, num_workers):
-    alone, helped = fitted(tmp_path), fitted(tmp_path, train=train_loader(num_workers=num_workers))
-    assert same(alone.model.state_dict(), helped.model.state_dict())
 
 
 class Drawing(Classifier):
@@ -203,41 +161,6 @@ def test_neither_logging_nor_checkpoints_disturb_training(tmp_path):
     with watched.build(model, Optimizer(torch.optim.Adam, model), LR) as made:
         made.fit(train_loader(), measuring_loader())
     assert same(model.state_dict(), expected)
-
-
-@pytest.mark.parametrize("stop_after", [1, 2, 3])
-def test_stopping_after_an_epoch_and_resuming_is_never_having_stopped(tmp_path, stop_after):
-    straight, first, second = Kept(), Kept(), Kept()
-    whole = fitted(tmp_path, num_epochs=4, writers=[straight])
-    stopped = fitted(tmp_path, num_epochs=stop_after, writers=[first])
-    resumed = learner(tmp_path, num_epochs=4, writers=[second])
-    resumed.load(stopped.state())
-    resumed.fit(train_loader(), measuring_loader())
-    assert same(resumed.model.state_dict(), whole.model.state_dict())
-    assert same(resumed.optimizer.state_dict(), whole.optimizer.state_dict())
-    assert without_speed(first + second) == without_speed(straight)
-    assert resumed.metric_log.history.standings == whole.metric_log.history.standings
-    assert (
-        (resumed.updates, resumed.position.epoch)
-        == (whole.updates, whole.position.epoch)
-        == (28, 4)
-    )
-
-
-def test_resuming_from_a_checkpoint_on_the_disk_is_never_having_stopped(tmp_path):
-    whole = fitted(tmp_path, num_epochs=3)
-    model = classifier()
-    with (
-        builder(tmp_path)
-        .with_file_checkpointer()
-        .build(model, Optimizer(torch.optim.Adam, model), LR) as stopped
-    ):
-        stopped.fit(train_loader(), measuring_loader())
-    resumed = learner(tmp_path, num_epochs=3, seed=99)  # the seed is the checkpoint's
-    resumed.load(load(tmp_path / "checkpoints" / "step-14"))
-    resumed.fit(train_loader(), measuring_loader())
-    assert same(resumed.model.state_dict(), whole.model.state_dict())
-    assert without_time(resumed.state().state) == without_time(whole.state().state)
 
 
 def test_a_run_with_nothing_left_to_train_is_measured_as_it_is(tmp_path):
@@ -326,13 +249,6 @@ def test_an_epoch_that_ends_on_a_log_point_has_no_empty_window(tmp_path):
     assert all(point.values.keys() == {"loss", "accuracy", *watched} for point in windows)
 
 
-def test_updates_and_epochs_are_counted(tmp_path):
-    made = learner(tmp_path, num_epochs=3)
-    assert (made.updates, made.position.epoch) == (0, 0)
-    made.fit(train_loader(), measuring_loader())
-    assert (made.updates, made.position.epoch) == (3 * BATCHES, 3)
-
-
 def test_the_logged_learning_rate_is_the_used_one(tmp_path):
     kept, used, schedule = Kept(), [], Linear(0.1, 0.0, 14)
     model = classifier()
@@ -345,13 +261,6 @@ def test_the_logged_learning_rate_is_the_used_one(tmp_path):
     assert used == [schedule(updates) for updates in range(14)]
     logged = {point.updates: point.values["lr/base"] for point in kept if "lr/base" in point.values}
     assert logged == {updates: used[updates - 1] for updates in (3, 6, 7, 9, 12, 14)}
-
-
-def test_no_gradient_is_left_on_a_parameter(tmp_path):
-    model = fitted(tmp_path).model
-    assert [
-        name for name, parameter in model.named_parameters() if parameter.grad is not None
-    ] == []
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Stopping anywhere and going on: the same bits, the same points, as never having stopped."""
 
 import functools
-import math
 
 import pytest
 import small_digits
@@ -9,7 +8,6 @@ import torch
 from conftest import without_time
 from kept_points import Rewound
 from small_digits import BATCHES, DIGITS, LR, classifier, lengthen, loaders, same, two_optimizers
-from stops_at import stops_at
 
 from andiron import errors
 from andiron.checkpoint import Cadence, KeepLast, load
@@ -258,26 +256,6 @@ def test_a_checkpoint_within_an_epoch_does_not_change_the_metrics(tmp_path):
     assert often.untimed() == kept.untimed()
     # the end is saved whatever the cadence
     assert load(tmp_path / "b" / "checkpoints" / "step-21").state["batch"] == 0
-
-
-def test_a_checkpoint_with_an_open_window_holds_what_it_has_seen(tmp_path):
-    stops = stops_at("train", 5)
-    made = SETUPS["adam"](
-        builder(tmp_path).with_file_checkpointer().interrupter(stops), classifier()
-    )
-    with made, pytest.raises(errors.Interrupted):
-        made.fit(*loaders())
-
-    saved = load(tmp_path / "checkpoints" / "step-5")
-    assert (saved.state["epoch"], saved.state["batch"]) == (0, 5)
-    # batches and updates since the log point at 3
-    assert saved.state["metric_log"]["window"] == [2, 2]
-    losses = [
-        part
-        for name, part in sorted(saved.metrics.items())
-        if part.is_floating_point() and part.dim() == 0
-    ]
-    assert all(math.isfinite(loss) for loss in losses) and saved.metrics
 
 
 def test_an_update_that_was_broken_off_is_made_by_the_next_fit(tmp_path):

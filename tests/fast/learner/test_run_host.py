@@ -19,19 +19,6 @@ SPLITS = digits(valid=0.1, split_seed=0)
 VALID = DataLoader(SPLITS.valid, SPLITS.batcher, batch_size=100)
 
 
-class Broken:
-    """A loader that raises before its first batch."""
-
-    num_items = 143
-
-    def __len__(self):
-        return 2
-
-    def epoch(self, epoch, first_batch=0):
-        raise ValueError("no such file")
-        yield
-
-
 class Interrupting:
     """A writer whose first point interrupts the run."""
 
@@ -94,22 +81,6 @@ def test_overwrite_replaces_the_run_and_its_values(tmp_path):
     assert validated(tmp_path) == [2]
     assert {path.name for path in (tmp_path / "checkpoints").glob("step-*")} == {"step-0", "step-2"}
     assert json.loads((tmp_path / "status.json").read_text())["status"] == "done"
-
-
-def test_overwrite_keeps_the_run_if_the_new_one_fails_before_an_update(tmp_path):
-    train(tmp_path)
-    weights = (tmp_path / "checkpoints" / "step-2" / "model.safetensors").read_bytes()
-    with pytest.raises(ValueError, match="no such file"):
-        train(tmp_path, overwrite=True, loader=Broken())
-    assert validated(tmp_path) == [2]
-    assert (tmp_path / "checkpoints" / "step-2" / "model.safetensors").read_bytes() == weights
-
-
-def test_overwrite_leaves_a_folder_that_no_run_wrote(tmp_path):
-    (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(errors.RunFolderError, match="holds files that no run wrote .notes.txt"):
-        train(tmp_path, overwrite=True)
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
 def test_resume_starts_a_run_then_continues_it_to_the_weights_of_one_run(tmp_path):

@@ -1,6 +1,5 @@
 """Several rules of a run at once, and the weights of its best epoch."""
 
-import json
 import logging
 
 import pytest
@@ -171,22 +170,6 @@ def test_the_model_is_unchanged_without_a_restoring_rule_or_best_epoch():
         with stopping.restored():
             assert same(weights(model), before)
         assert (stopping.decision, stopping.weights()) == (None, {})
-
-
-def test_rules_and_weights_go_on_from_a_checkpoint():
-    model = Network()
-    straight, resumed = StoppingRules(rules(), model), StoppingRules(rules(), Network())
-    for epoch, loss in enumerate([0.5, 0.25, 0.5], start=1):
-        set_to(model, epoch)
-        straight.observe(values(loss, 0.5), epoch=epoch, updates=0)
-    resumed.load_state_dict(json.loads(json.dumps(straight.state_dict())), straight.weights())
-
-    for stopping in (straight, resumed):
-        stopping.observe(values(0.5, 0.5), epoch=4, updates=0)
-    words = "valid loss has not improved for 2 validations (best 0.25 at epoch 2)"
-    assert resumed.decision == straight.decision == words
-    assert resumed.state_dict() == straight.state_dict()
-    assert same(resumed.weights()["best_epoch"], straight.weights()["best_epoch"])
 
 
 def waiting(**made):

@@ -160,8 +160,8 @@ def test_a_late_answer_changes_no_bit_no_record_and_no_message(
     tmp_path, monkeypatch, caplog, policy, case
 ):
     places = [(), *((number,) for number in range(BATCHES)), (2, 3), (1, 4, 5, 10)]
-    if case != "adam":
-        places = places[::4]
+    if (case, policy) != ("adam", "skip"):
+        places = places[4::4]
     LateAnswer.number_late = LateAnswer.number_bad = 0
     for number, bad in enumerate(places):
         options = {"on_nonfinite": policy, **CASES[case]}

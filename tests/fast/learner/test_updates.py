@@ -15,7 +15,7 @@ from small_digits import (
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.nn import functional
 
-from andiron import data, errors, gradients, randomness
+from andiron import data, errors, randomness
 from andiron.checkpoint import KeepLast, load
 from andiron.learner import LearnerBuilder
 from andiron.metrics import Loss
@@ -33,10 +33,6 @@ def valid_loader():
 
 def fit(made):
     return made.fit(train_loader(), valid_loader())
-
-
-def updates_of(points):
-    return [point.updates for point in points if point.split == "train" and not point.whole_epoch]
 
 
 def test_micro_batches_equal_a_large_batch_to_rounding_in_short_groups_too(tmp_path):
@@ -345,18 +341,6 @@ def test_schedule_free_is_measured_saved_and_given_back_at_its_average(tmp_path)
     lengthen(returning, 3)  # a learner that has come back can go on too
     fit(returning)
     assert same(longer.state_dict(), back.state_dict())
-
-
-def test_gradients_taken_again_for_the_same_update_are_the_same(tmp_path):
-    model = classifier()
-    made = (
-        builder(tmp_path)
-        .options(grads_accumulation=3)
-        .build(model, Optimizer(torch.optim.Adam, model), LR)
-    )
-    batches = [*train_loader().epoch(0)][:3]
-    one, other = (made.updater.gradients(batches, made.position)[0] for _ in range(2))
-    assert same(dict(one), dict(other)) and isinstance(one, gradients.Gradients)
 
 
 @pytest.mark.parametrize("policy, expected", [("stop", 1), ("skip", 1), ("ignore", 0)])
