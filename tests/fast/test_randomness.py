@@ -3,7 +3,6 @@
 import json
 import random
 import tracemalloc
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -17,28 +16,26 @@ from andiron import randomness
 PURPOSES = ("init", "order", "update", "split", "augment")
 
 
-def splitmix64(state: int) -> Iterator[int]:
-    """The generator of Steele, Lea & Flood 2014 as its authors write it, started at `state`."""
-    while True:
-        state = (state + 0x9E3779B97F4A7C15) % 2**64
-        z = state
-        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
-        z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
-        yield z ^ (z >> 31)
+def mixed(state, counter):
+    """Number `counter` of SplitMix64 from `state`, as Steele, Lea & Flood 2014 write it."""
+    state = (state + (counter + 1) * 0x9E3779B97F4A7C15) % 2**64
+    state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+    state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) % 2**64
+    return state ^ (state >> 31)
 
 
 def test_the_reference_gives_the_published_first_numbers() -> None:
-    numbers = splitmix64(1234567)  # https://rosettacode.org/wiki/Pseudo-random_numbers/Splitmix64
-    assert [next(numbers) for _ in range(3)] == [
+    # https://rosettacode.org/wiki/Pseudo-random_numbers/Splitmix64
+    assert [mixed(1234567, counter) for counter in range(3)] == [
         6457827717110365317, 3203168211198807973, 9817491932198370423,
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("stream", [*[(purpose,) for purpose in PURPOSES], ("augment", 3)])
 def test_counters_number_the_outputs_of_splitmix64(stream: tuple[object, ...]) -> None:
-    numbers = splitmix64(randomness.derive(42, *stream))
+    state = randomness.derive(42, *stream)
     assert [randomness.derive(42, *stream, counter) for counter in range(100)] == [
-        next(numbers) for _ in range(100)
+        mixed(state, counter) for counter in range(100)
     ]
 
 
@@ -82,15 +79,6 @@ def test_permutation_is_a_function_of_seed_and_epoch_alone() -> None:
     assert orders() == first and len({*first}) == 1000
 
 
-def test_every_index_comes_first_equally_often_over_the_epochs() -> None:
-    firsts = torch.stack(
-        [randomness.permutation(5, seed=0, epoch=epoch)[0] for epoch in range(4_000)]
-    )
-    counts = torch.bincount(firsts, minlength=5).double()
-    # chi-squared with 4 degrees of freedom exceeds 33.4 with probability 1e-6
-    assert ((counts - 800).square() / 800).sum() < 33.4
-
-
 @given(size=st.integers(1, 40_000), seed=st.integers(0, 2**32), cut=st.floats(0, 1))
 def test_a_long_order_holds_every_index_once_in_any_slices(
     size: int, seed: int, cut: float
@@ -102,10 +90,10 @@ def test_a_long_order_holds_every_index_once_in_any_slices(
 
 
 def test_indices_and_steps_of_long_orders_are_uniform() -> None:
-    rows = torch.stack([randomness.LongOrder(101, 0, epoch)[0:101] for epoch in range(4_000)])
+    rows = torch.stack([randomness.LongOrder(101, 0, epoch)[0:101] for epoch in range(1_000)])
     for numbers, values in ((rows[:, 0], 101), ((rows[:, 50] - rows[:, 49]) % 101 - 1, 100)):
         counts = torch.bincount(numbers, minlength=values).double()
-        expected = 4_000 / values
+        expected = 1_000 / values
         # chi-squared with 100 degrees of freedom exceeds 181 with probability 1e-6
         assert ((counts - expected).square() / expected).sum() < 181
 
@@ -137,17 +125,6 @@ def test_start_stream_makes_torch_draws_repeat_whatever_was_drawn_before() -> No
     assert torch.equal(result[2], result[0])
 
 
-def test_start_stream_differs_by_update_seed_and_purpose() -> None:
-    result = set()
-    for stream in [
-        (42, "update", 17), (42, "update", 18), (43, "update", 17), (42, "init", 17),
-        (42, "update"),
-    ]:  # fmt: skip
-        randomness.start_stream(*stream)
-        result.add(tuple(torch.rand(3).tolist()))
-    assert len(result) == 5
-
-
 def test_start_stream_draws_equal_stream_and_torch_manual_seed() -> None:
     randomness.start_stream(42, "update", 17)
     result = torch.rand(101)
@@ -165,42 +142,6 @@ def test_uniform_numbers_equal_the_counters_in_python():
                 float(result[row, column])
                 == (mixed(mixed(randomness.derive(7, "flip", 3), index), column) >> 40) * 2.0**-24
             )
-
-
-def mixed(state, counter):
-    """One step of SplitMix64, in Python's integers."""
-    state = (state + (counter + 1) * 0x9E3779B97F4A7C15) % 2**64
-    state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
-    state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) % 2**64
-    return state ^ (state >> 31)
-
-
-def test_the_uniform_numbers_of_an_index_do_not_depend_on_its_neighbours():
-    indices = torch.randperm(23, generator=torch.Generator().manual_seed(0))
-    together = randomness.uniform(1, "crop", 2, indices, 3)
-
-    for place, index in enumerate(indices.tolist()):
-        assert torch.equal(
-            randomness.uniform(1, "crop", 2, torch.tensor([index]), 3)[0], together[place]
-        )
-
-
-def test_uniform_numbers_are_uniform_and_differ_by_every_argument():
-    indices = torch.arange(20_000)
-    drawn = [
-        randomness.uniform(seed, purpose, epoch, indices, 2)
-        for seed, purpose, epoch in ((0, "a", 0), (1, "a", 0), (0, "b", 0), (0, "a", 1))
-    ]
-    columns = torch.cat(drawn, dim=1).T  # eight series of 20,000
-
-    assert columns.min() >= 0 and columns.max() < 1
-    # of n uniform numbers the mean has a standard deviation of sqrt(1 / 12n) = 0.002, the
-    # correlation of two series one of
-    # sqrt(1 / n) = 0.007: five of them
-    assert (columns.mean(dim=1) - 0.5).abs().max() < 0.011
-    assert (columns.corrcoef() - torch.eye(8)).abs().max() < 0.036
-    buckets = torch.histc(columns.flatten(), 16, min=0, max=1)
-    assert (buckets / 10_000 - 1).abs().max() < 0.05  # five times sqrt(10,000 * 15/16) of 10,000
 
 
 def others_draw():

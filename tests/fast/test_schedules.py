@@ -97,60 +97,6 @@ def test_schedule_is_the_table_worked_out_by_hand(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "constant", "linear down", "linear up", "exponential", "step", "polynomial",
-        "polynomial by default",
-    ]
-    + [
-        "one cycle, linear", "warm-up, stable, linear decay", "sequential", "product", "sum",
-        "mean", "warm-up",
-    ],
-)  # fmt: skip
-def test_schedule_of_exact_fractions_is_exact(name: str) -> None:
-    schedule, table = TABLES[name]
-    assert {t: schedule(t) for t in table} == table
-
-
-@pytest.mark.parametrize(
-    "schedule",
-    [Linear(0.3, 0.1, 7), Linear(0.001, 0.0, 7), Cosine(0.3, 7), Cosine(0.3, 7, min_lr=0.1)]
-    + [
-        Polynomial(0.3, 7, power=0.9),
-        Polynomial(0.3, 7, final_lr=0.1),
-        OneCycle(0.3, 8),
-        OneCycle(0.3, 8, shape="linear"),
-    ]
-    + [
-        WarmupStableDecay(0.3, 2, 3, 7, shape, min_lr)
-        for shape in ("linear", "sqrt")
-        for min_lr in (0.0, 0.1)
-    ]
-    + [Warmup(Cosine(0.3, 7, min_lr=0.1), 7), Sequential([Constant(0.1), Cosine(0.3, 4)], [3])],
-    ids=repr,
-)
-def test_last_value_is_held_after_the_horizon(schedule: Schedule) -> None:
-    assert schedule(6) != schedule(7)
-    assert {schedule(t) for t in (7, 8, 13, 10_000, 10**12)} == {schedule(7)}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_value_depends_on_the_count_alone_whatever_was_asked_before(name: str) -> None:
-    schedule, _ = TABLES[name]
-    counts = list(range(40))
-    in_order = {t: schedule(t) for t in counts}
-    random.Random(0).shuffle(counts)
-    assert {t: schedule(t) for t in counts} == in_order
-
-
-def test_noam_rises_to_its_warmup_and_falls_after_it() -> None:
-    values = [Noam(2.0, warmup_updates=50, model_size=16)(t) for t in range(200)]
-    assert values[:50] == sorted(values[:50])
-    assert values[49:] == sorted(values[49:], reverse=True)
-    assert max(values) == values[49]
-
-
 def test_schedules_with_the_same_arguments_are_equal_values() -> None:
     assert Cosine(0.1, 100) == Cosine(0.1, 100, min_lr=0.0)
     assert Cosine(0.1, 100) != Cosine(0.1, 101)
@@ -278,50 +224,6 @@ def test_polynomial_is_torchs(power):
     assert [ours(t) for t in range(400)] == pytest.approx(theirs, rel=RECURSION, abs=0)
 
 
-def test_sequential_is_torchs():
-    ours = Sequential([Constant(0.06), Exponential(0.3, 0.99), Step(0.3, step_size=40)], [13, 200])
-
-    def make(optimizer):
-        parts = [
-            lr_scheduler.ConstantLR(optimizer, factor=0.2, total_iters=1000),
-            lr_scheduler.ExponentialLR(optimizer, 0.99),
-            lr_scheduler.StepLR(optimizer, 40),
-        ]
-        return lr_scheduler.SequentialLR(optimizer, parts, milestones=[13, 200])
-
-    theirs = rates(make, lr=0.3, number=400)
-    assert [ours(t) for t in range(400)] == pytest.approx(theirs, rel=RECURSION, abs=0)
-
-
-def test_a_product_is_torchs_chain():
-    ours = Composed([Exponential(0.3, 0.99), Linear(0.25, 1.0, 50), Step(1.0, step_size=150)])
-
-    def make(optimizer):
-        parts = [
-            lr_scheduler.ExponentialLR(optimizer, 0.99),
-            lr_scheduler.LinearLR(optimizer, start_factor=0.25, total_iters=50),
-            lr_scheduler.StepLR(optimizer, 150),
-        ]
-        return lr_scheduler.ChainedScheduler(parts, optimizer)
-
-    theirs = rates(make, lr=0.3, number=400)
-    assert [ours(t) for t in range(400)] == pytest.approx(theirs, rel=RECURSION, abs=0)
-
-
-def test_warmup_is_torchs_lambda():
-    ours = Warmup(Exponential(0.3, 0.99), 60)
-
-    theirs = rates(
-        lambda optimizer: lr_scheduler.LambdaLR(
-            optimizer, lambda t: 0.99**t * min((t + 1) / 60, 1)
-        ),
-        lr=0.3,
-        number=400,
-    )
-    # the product in another order
-    assert [ours(t) for t in range(400)] == pytest.approx(theirs, rel=ROUNDING, abs=0)
-
-
 @pytest.mark.parametrize("direction", ["lowest", "highest"])
 @pytest.mark.parametrize("seed", range(5))
 def test_plateau_is_torchs(direction, seed):
@@ -356,20 +258,6 @@ def observed(plateau, *losses):
         plateau.observe({"valid": {"loss": loss}})
         result.append(plateau(0))
     return result
-
-
-def test_plateau_waits_longer_than_its_patience_and_begins_again():
-    plateau = Plateau(1.0, 0.5, patience=1, threshold=0.0, min_lr=0.2)
-
-    assert observed(plateau, 3.0, 2.0, 2.0, 2.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0) == [
-        1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.2,
-    ]  # fmt: skip
-
-
-def test_a_gain_smaller_than_the_threshold_is_none():
-    assert observed(Plateau(1.0, 0.5, patience=0, threshold=0.1), 1.0, 0.91, 0.89, 0.82) == [
-        1, 0.5, 0.5, 0.25,
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("direction", "sign"), [("lowest", 1), ("highest", -1)])
@@ -568,10 +456,6 @@ def test_a_peak_is_asked_without_a_change_of_state():
             schedules.peak_rate(flat, 3)
     with pytest.raises(ValueError, match="unknown above 10,000,000 updates: give it a property"):
         schedules.peak_rate(lambda t: 0.1, 10**12)
-
-
-def test_a_warmup_is_a_straight_line_where_its_schedule_is_constant():
-    assert [Warmup(Constant(1.0), 4)(t) for t in range(6)] == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
 
 
 def test_stateful_schedules_are_found_at_any_depth_once():
