@@ -52,13 +52,6 @@ each_error = pytest.mark.parametrize(
 )
 
 
-def test_write_makes_the_file_with_its_content(tmp_path: Path) -> None:
-    content = bytes(range(256)) * 5
-    files.write(tmp_path / "status", content)
-    assert (tmp_path / "status").read_bytes() == content
-    assert names(tmp_path) == ["status"]
-
-
 def test_write_replaces_the_whole_of_a_longer_file(tmp_path: Path) -> None:
     files.write(tmp_path / "status", b"a long first content")
     files.write(tmp_path / "status", b"short")
@@ -91,17 +84,6 @@ def test_a_write_that_fails_leaves_the_old_content_and_nothing_else(
     assert raised.value is error
     assert (tmp_path / "status").read_bytes() == b"the old content"
     assert names(tmp_path) == ["status"]
-
-
-@each_failure
-def test_a_first_write_that_fails_leaves_nothing(
-    fail: Failure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        fail(patch, DISK_FULL)
-        with pytest.raises(OSError, match="No space left on device"):
-            files.write(tmp_path / "status", b"the new content")
-    assert names(tmp_path) == []
 
 
 def test_the_new_file_is_on_the_disk_before_it_has_the_name(
@@ -232,16 +214,6 @@ def test_a_file_of_a_folder_may_depend_on_what_was_written_before_it(tmp_path: P
 
     files.write_folder(tmp_path / "step-7", {"a": first(), "b": second()})
     assert (tmp_path / "step-7" / "b").read_bytes() == b"after ['first']"
-
-
-def test_a_piece_that_cannot_be_made_leaves_no_folder(tmp_path: Path) -> None:
-    def broken() -> Iterator[bytes]:
-        yield b"a beginning"
-        raise ValueError("no more")
-
-    with pytest.raises(ValueError, match="no more"):
-        files.write_folder(tmp_path / "step-7", {"a": [b"whole"], "b": broken()})
-    assert names(tmp_path) == []
 
 
 def test_a_folder_whose_own_name_is_not_durable_is_not_there(

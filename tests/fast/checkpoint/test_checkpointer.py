@@ -325,18 +325,6 @@ def test_a_run_that_went_on_keeps_what_one_never_stopped_keeps(tmp_path):
     straight.close()
 
 
-def test_milestones_stay_across_a_resume(tmp_path):
-    strategy = lambda saved: KeepEvery(20)(saved) | KeepLast(1)(saved)  # noqa: E731
-    FileCheckpointer(tmp_path, strategy).close()
-    for updates in (15, 25, 35, 45, 55):
-        saver = (
-            resumed(tmp_path, strategy) if updates > 15 else FileCheckpointer(tmp_path, strategy)
-        )
-        save(saver, updates)
-        saver.close()
-    assert names(tmp_path) == {"step-25", "step-45", "step-55"}
-
-
 def test_what_only_the_strategy_of_before_kept_stays(tmp_path, caplog):
     caplog.set_level("INFO", logger="andiron")
     saved(tmp_path, KeepEvery(10), 10, 20, 30, 40).close()

@@ -1,7 +1,6 @@
 """The status of a run is restored, and keeps the times of earlier sessions."""
 
 import os
-from datetime import UTC, datetime, timedelta
 from unittest import mock
 
 import pytest
@@ -9,12 +8,6 @@ import pytest
 from andiron.disk import files
 from andiron.run_folder import RunFolder
 from andiron.shell.run import claim, run_record, status
-
-START = datetime(2026, 11, 22, 7, 10, tzinfo=UTC)
-
-
-def at(minutes):
-    return (START + timedelta(minutes=minutes)).isoformat()
 
 
 @pytest.mark.parametrize(("name", "content", "has_trained"), [

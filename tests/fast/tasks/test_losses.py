@@ -29,10 +29,6 @@ def labels(size=31, classes=4, seed=2):
     return torch.randint(classes, (size,), generator=torch.Generator().manual_seed(seed))
 
 
-def ignoring(targets, index):
-    return torch.where(torch.arange(len(targets)) % 3 == 1, index, targets)
-
-
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 def test_cross_entropy_is_torchs(weights, smoothing):
@@ -176,18 +172,6 @@ def test_uneven_micro_batches_equal_one_batch_for_every_loss(loss):
         # weights up to 3
         torch.testing.assert_close(result[name], gradient, rtol=0, atol=4 * ROUNDING)
     torch.testing.assert_close(result.loss, whole.item.loss, rtol=4 * ROUNDING, atol=0)
-
-
-@pytest.mark.parametrize("loss", IGNORED_LOSSES[:2])
-def test_a_micro_batch_that_is_ignored_as_a_whole_changes_nothing(loss):
-    model, accumulator, ignored = classifier(loss), GradientsAccumulator(), torch.full((3,), 2)
-    inputs, targets = logits(classes=6), labels()
-    for x, y in [(inputs[:7], targets[:7]), (inputs[:3], ignored), (inputs[7:], targets[7:])]:
-        output = model.train_step(Batch(x, y))
-        accumulator.add(output.gradients, output.weight)
-    result = accumulator.mean()
-    for name, gradient in model.train_step(Batch(inputs, targets)).gradients.items():
-        torch.testing.assert_close(result[name], gradient, rtol=0, atol=4 * ROUNDING)
 
 
 @pytest.mark.parametrize("loss", IGNORED_LOSSES)

@@ -7,12 +7,10 @@ from torch.nn import functional
 
 from andiron import errors, inference
 from andiron.data.dataset import Batch
-from andiron.optim import GradientsAccumulator
 from andiron.outputs import IGNORED
 from andiron.tasks.regressor import Regressor
 from refusals import message_of
 
-SIZES = (5, 1, 7, 3, 2, 8, 4, 1)
 MEAN, STD = [100.0, -2.0], [50.0, 0.25]
 
 
@@ -152,20 +150,6 @@ def test_a_mean_for_other_outputs_than_the_networks_is_refused():
 def test_a_spread_that_is_not_positive_is_refused(std):
     message = message_of(ValueError, Regressor, network(), target_std=std)
     assert "should be greater than 0; a constant target cannot be learned" in message
-
-
-def test_eight_uneven_micro_batches_equal_one_batch_to_rounding():
-    model, accumulator = (
-        Regressor(network(), target_mean=MEAN, target_std=STD),
-        GradientsAccumulator(),
-    )
-    for x, y in zip(batch().inputs.split(SIZES), batch().targets.split(SIZES), strict=True):
-        output = model.train_step(Batch(x, y))
-        accumulator.add(output.gradients, output.weight)
-    actual, whole = accumulator.mean(), model.train_step(batch())
-    for name, gradient in whole.gradients.items():
-        # float32: sums of 62 terms of order 1, and a handful of roundings each to make a term
-        torch.testing.assert_close(actual[name], gradient, rtol=0, atol=128 * 2**-24)
 
 
 def test_mean_and_spread_follow_the_model_and_are_no_part_of_its_state():

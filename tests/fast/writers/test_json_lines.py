@@ -49,14 +49,6 @@ def test_numbers_come_back_exactly(tmp_path):
     assert {name: line[name] for name in values} == values
 
 
-def test_a_second_writer_continues_where_the_first_stopped(tmp_path):
-    for updates in (1, 2):
-        writer = JsonLinesWriter(tmp_path / "metrics.jsonl")
-        writer.write(Point("train", updates, 1, {"loss": 0.5}))
-        writer.close()
-    assert [line["updates"] for line in lines(tmp_path / "metrics.jsonl")] == [1, 2]
-
-
 def test_a_point_without_numbers_is_no_line(tmp_path):
     writer = JsonLinesWriter(tmp_path / "metrics.jsonl")
     writer.write(Point("valid", 3, 1, {}, texts={"sample": "to be"}))
