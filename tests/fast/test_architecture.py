@@ -20,7 +20,6 @@ from proofs.house_figures import private_uses
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
-PACKAGE = SOURCE / "andiron"
 FLOORS = [
     {"disk", "plain"},
     {"inference", "progress", "randomness", "recording", "run_folder"},
@@ -36,7 +35,6 @@ FLOORS = [
     {"andiron_lab"},
 ]
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
-CODE = ("src", "tests", "proofs", "benchmarks", "scripts", "docs")
 MOST_PRIVATE_NAMES = 50  # of torch, Hydra, optuna and Python
 LINES_OF_A_MODULE, LINES_OF_A_FUNCTION = 300, 40
 GENERATED = re.compile("# options: generated.*# end of the options", re.DOTALL)
@@ -148,17 +146,6 @@ def may_import(module: str, other: str, kinds: dict[str, str]) -> bool:
     return is_of_leaf or kinds[other] in TO_KINDS[kinds[module]]
 
 
-def test_a_name_from_the_face_of_a_package_counts_for_its_own_module():
-    trees = {
-        "a": ast.parse(""),
-        "a.b": ast.parse("from a.b.c import x, y"),
-        "a.b.c": ast.parse("from a.d import x"),
-        "a.d": ast.parse("x = 1"),
-    }
-
-    assert homes(ast.parse("from a.b import x, y, c\nfrom a import d"), trees) == {"a.b.c", "a.d"}
-
-
 @pytest.mark.usefixtures("needs_lab")
 def test_every_part_of_the_house_has_a_floor():
     assert {part(module) for module in modules() if part(module)} == set(FLOOR)
@@ -196,16 +183,6 @@ def test_no_import_is_relative():
         if isinstance(node, ast.ImportFrom) and node.level
     ]
     assert not relative, "\n".join(relative)
-
-
-def test_the_guard_sees_every_way_to_import():
-    modules = {f"a.{name}" for name in "bcdef"} | {"a.d.g", "a"}
-    tree = ast.parse(
-        "import a.b\nfrom a import c\nfrom a.d import g, name\n"
-        "if TYPE_CHECKING:\n    from a.e import X\ndef f():\n    from a import f, version\n"
-    )
-
-    assert imported(tree, modules) == {"a.b", "a.c", "a.d.g", "a.d", "a.e", "a.f", "a"}
 
 
 def test_every_module_says_what_it_knows():

@@ -59,13 +59,6 @@ def test_every_submodule_has_its_own_mode_back_after_an_exception(error) -> None
     assert not torch.is_inference_mode_enabled()
 
 
-def test_a_model_in_evaluation_stays_in_it() -> None:
-    model = network().eval()
-    with inference.valid(model):
-        pass
-    assert set(modes(model).values()) == {False}
-
-
 def test_within_another_it_changes_nothing_for_the_outer_one() -> None:
     model = network()
     with inference.valid(model):

@@ -1,10 +1,8 @@
 """Outputs of a step for the metrics."""
 
-import pytest
 import torch
 
 from andiron.outputs import ClassificationOutput
-from andiron.plain.readable import joined
 
 
 def test_detached_holds_the_same_values_and_no_graph() -> None:
@@ -24,11 +22,3 @@ def test_detached_leaves_the_item_its_graph() -> None:
     item.detached()
     item.loss.backward()
     assert weight.grad is not None and weight.grad.tolist() == [[4.0, -2.0]]
-
-
-def test_shapes_and_types_are_checked_as_annotated_while_tests_run() -> None:
-    three_logits, two_targets = torch.zeros(3, 2), torch.tensor([0, 1])
-    with pytest.raises(TypeError, match="targets"):
-        ClassificationOutput(three_logits.sum(), three_logits, two_targets)
-    with pytest.raises(TypeError, match="Sequence"):
-        joined(4)  # of a package that annotates no shapes
