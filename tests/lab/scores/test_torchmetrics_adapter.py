@@ -2,7 +2,6 @@
 windows.
 """
 
-
 import pytest
 import torch
 
