@@ -395,6 +395,7 @@ def test_sequential_is_the_first_and_then_the_second_shifted(first, second, mile
     both = Sequential([first, second], [milestone])
 
     assert both(updates) == (first(updates) if updates < milestone else second(updates - milestone))
+    assert both(milestone) == second(0)
 
 
 @given(ANY, COUNTS, st.integers(0, 200))
