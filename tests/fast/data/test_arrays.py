@@ -24,29 +24,10 @@ def test_a_gather_is_the_samples_at_the_indices_in_their_order(indices):
     assert targets.tolist() == [9, 3, 3, 1]
 
 
-def test_one_sample_is_the_row_of_a_gather():
-    dataset = ArrayDataset(INPUTS, TARGETS)
-    gathered = dataset.__getitems__(range(7))
-    for index in range(7):
-        one = dataset[index]
-        assert torch.equal(one.inputs, gathered.inputs[index])
-        assert torch.equal(one.targets, gathered.targets[index])
-
-
 def test_a_gather_shares_no_memory_with_the_data_set():
     dataset = ArrayDataset(INPUTS.clone(), TARGETS)
     dataset.__getitems__(range(7)).inputs.zero_()
     assert torch.equal(dataset.inputs, INPUTS)
-
-
-def test_a_subset_of_a_subset_is_the_subset_at_the_composed_indices():
-    dataset, outer, inner = (
-        ArrayDataset(INPUTS, TARGETS), torch.tensor([6, 2, 4, 1, 0]), torch.tensor([3, 0, 2]),
-    )  # fmt: skip
-    twice, once = dataset.subset(outer).subset(inner), dataset.subset(outer[inner])
-    assert len(twice) == 3
-    assert torch.equal(twice.inputs, once.inputs)
-    assert torch.equal(twice.targets, once.targets)
 
 
 def test_the_same_samples_lie_in_the_memory_of_the_device():

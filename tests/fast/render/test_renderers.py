@@ -184,12 +184,3 @@ def test_the_live_line_is_drawn_from_the_progress_as_it_moves():
     live.stop()
     assert "epoch 1/2" in file.getvalue() and "train loss 0.5000" in file.getvalue()
     assert "samples/s" in file.getvalue() and " left" in file.getvalue()
-
-
-def test_an_epoch_that_ends_just_before_the_stop_still_leaves_its_line():
-    file = io.StringIO()
-    live = Live(Console(file=file, force_terminal=True, width=140))
-    live.start(progress())
-    live.epoch_ended(progress(epoch=2, updates=42), 0.1)
-    live.stop()
-    assert "epoch 2/2  update    42" in file.getvalue()
