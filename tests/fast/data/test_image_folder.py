@@ -453,6 +453,18 @@ def test_a_palette_is_applied_and_alpha_dropped(tmp_path):
     assert torch.equal(result, expected)
 
 
+def test_an_image_is_seen_as_its_camera_noted_it_was_held(tmp_path):
+    upright = picture(3, 6, 6)
+    tag = Image.Exif()
+    tag[0x0112] = 6  # to be turned by a quarter, clockwise
+    upright.transpose(Image.Transpose.ROTATE_90).save(tmp_path / "held.png", exif=tag)
+    upright.save(tmp_path / "upright.png")
+    held, seen = (
+        image_decoding.of_file(tmp_path / name, (3, 6, 6)) for name in ("held.png", "upright.png")
+    )
+    assert torch.equal(held, seen)
+
+
 @pytest.mark.parametrize("mode", ["L", "RGBA"])
 def test_grey_and_transparent_images_are_decoded_as_colours(tmp_path, mode):
     image = picture(3, 5, 8, mode)

@@ -77,6 +77,14 @@ def test_what_cannot_be_saved_is_refused_by_name(value: Any) -> None:
     )
 
 
+def test_a_tensor_of_the_parameters_shape_is_placed_in_its_memory_layout() -> None:
+    parameter = nn.Parameter(torch.zeros(2, 3, 4, 5).to(memory_format=torch.channels_last))
+    saved = torch.arange(120.0, dtype=torch.float64).reshape(2, 3, 4, 5)
+    placed = flat_state.placed("exp_avg", saved, parameter, counters_on_device=True)
+    assert torch.equal(placed, saved) and placed.dtype == torch.float64 and not placed.requires_grad
+    assert placed.stride() == parameter.stride() != saved.stride()
+
+
 @pytest.mark.parametrize("counters_on_device", [False, True])
 def test_counters_stay_on_the_cpu_unless_fused_or_capturable(counters_on_device: bool) -> None:
     parameter = nn.Parameter(torch.zeros(2, device="meta"))
