@@ -85,6 +85,13 @@ def test_a_tensor_of_the_parameters_shape_is_placed_in_its_memory_layout() -> No
     assert placed.stride() == parameter.stride() != saved.stride()
 
 
+@pytest.mark.parametrize("slot", ["step", "mu_product", "exp_avg", "t:number", "al:length"])
+def test_what_is_placed_is_a_copy(slot: str) -> None:
+    saved, parameter = torch.tensor(1.0), nn.Parameter(torch.tensor(0.0))
+    flat_state.placed(slot, saved, parameter, counters_on_device=False).add_(1)
+    assert saved.item() == 1
+
+
 @pytest.mark.parametrize("counters_on_device", [False, True])
 def test_counters_stay_on_the_cpu_unless_fused_or_capturable(counters_on_device: bool) -> None:
     parameter = nn.Parameter(torch.zeros(2, device="meta"))
