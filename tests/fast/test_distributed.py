@@ -16,6 +16,7 @@ from andiron.gradients import backward, loss_scaled
 from andiron.interrupter import Interrupter
 from andiron.metrics import Accuracy, AUROC, Loss, Tally
 from andiron.optim.divided import early_exchange
+from andiron.optim.divided.early_exchange import EarlyExchange
 from andiron.optim.foreign.torch_optimizer import adapted
 from andiron.optim.divided.sliced_mean import SlicedMean
 from andiron.outputs import ClassificationOutput
@@ -125,6 +126,22 @@ def test_gradients_equal_the_whole_batch(size, exchange):
             torch.testing.assert_close(gradients[name], whole[name], rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.parametrize("size, prototype", [(2, UNEVEN), (3, UNEVEN), (3, PLAIN), (12, PLAIN)])
+def test_gradients_exchanged_during_backward_equal_a_later_exchange(size, prototype, monkeypatch):
+    monkeypatch.setattr(early_exchange, "LARGE_BYTES", 0)
+    begun = []
+    monkeypatch.setattr(
+        EarlyExchange, "_take", spied(EarlyExchange._take, lambda _, name, *__: begun.append(name))
+    )
+    early = in_threads(lambda world: mean_gradients(world, INPUTS[:1], prototype), size)
+    assert begun
+    late = in_threads(lambda world: mean_gradients(world, INPUTS[:1], prototype, False), size)
+    for (gradients, *_), (other, *_) in zip(early, late, strict=True):
+        assert list(gradients) == list(other)
+        for name in other:
+            torch.testing.assert_close(gradients[name], other[name], rtol=1e-5, atol=1e-6)
+
+
 class Checkpointed(nn.Module):
     """A layer that two segments use, which backward computes one after the other."""
 
@@ -169,6 +186,14 @@ def test_a_gradient_that_backward_computes_in_two_parts_is_refused_or_late(monke
     whole = backward(model(inputs[0]).square().mean(), model)
     for name in whole:
         torch.testing.assert_close(actual[name], whole[name], rtol=1e-5, atol=1e-6)
+
+
+def spied(function, see):
+    def called(*arguments):
+        see(*arguments)
+        return function(*arguments)
+
+    return called
 
 
 def test_tensors_are_packed_and_added_up_in_place(monkeypatch):
