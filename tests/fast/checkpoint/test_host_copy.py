@@ -1,9 +1,12 @@
 """Copies in the memory of the host: equal to what was copied, and nobody else's."""
 
+import threading
+import time
 
 import pytest
 import torch
 from checkpoints_made import equal, rich
+from waiting import until
 
 from andiron.checkpoint import Checkpoint, contents
 from andiron.plain.background import Background
@@ -73,6 +76,39 @@ def test_from_a_gpu_the_copy_is_what_was_there_before_the_next_kernel():
 
 
 # the thread
+
+
+def test_what_is_asked_for_several_times_meanwhile_is_done_once():
+    done, may_go = [], threading.Event()
+
+    def work():
+        done.append(time.monotonic())
+        may_go.wait(10)
+
+    background = Background(work, seconds=0.0)
+    background.ask()
+    while not done:
+        time.sleep(0.001)
+    for _ in range(5):
+        background.ask()
+    may_go.set()
+    background.finish()
+    assert len(done) == 2
+    background.close()
+
+
+def test_work_begins_again_only_after_its_seconds_unless_it_is_waited_for():
+    began = []
+    background = Background(lambda: began.append(time.monotonic()), seconds=0.5)
+    for number in (1, 2, 3):
+        background.ask()
+        until(lambda: len(began) == number)  # noqa: B023
+    background.ask()
+    background.finish()
+    background.close()
+    gaps = [later - earlier for earlier, later in zip(began, began[1:], strict=False)]
+    # as the work sees it, which begins a little late
+    assert gaps[0] > 0.3 and gaps[1] > 0.3 and gaps[2] < 0.3
 
 
 def test_what_the_work_raises_is_raised_once_by_the_next_check():

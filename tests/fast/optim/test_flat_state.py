@@ -47,6 +47,10 @@ def test_what_was_flattened_is_restored_in_any_order(state: dict[str, Any]) -> N
     }
 
 
+def test_nothing_is_left_out_as_if_it_were_not_there() -> None:
+    assert flat_state.flattened({"momentum_buffer": None}) == {}
+
+
 def test_a_tuple_is_restored_as_a_list() -> None:
     assert flat_state.restored(flat_state.flattened({"a": ("b", (1, 2))})) == {"a": ["b", [1, 2]]}
 
