@@ -5,10 +5,7 @@ The commands of docs/mirror.md, at `file://` and `memory://` in place of an obje
 
 import json
 import logging
-import os
 import shutil
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -338,11 +335,3 @@ def test_only_the_user_names_where_checkpoints_are_sent(here):
     ended = called(train.main, *RUN, f"checkpoint.mirror={far}", "hydra.run.dir=b")
     assert ended.code and "has the checkpoints of another run" in ended.errors
     assert not Path("b").exists()
-
-
-def test_importing_andiron_loads_no_fsspec():
-    code = "import sys, andiron, andiron.checkpoint; print('fsspec' in sys.modules)"
-    own = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
-    command = [sys.executable, "-c", code]
-    ended = subprocess.run(command, env=own, capture_output=True, text=True, check=True)
-    assert ended.stdout == "False\n"

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from andiron import __main__
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,15 +65,22 @@ SUMMARY = {"model": "Net", "num_parameters": 1, "updates": 1, "seconds": 1.0, "m
            "param_groups": {}}  # fmt: skip
 
 
-def test_a_learner_is_imported_without_hydra_and_its_lines_printed_without_rich():
-    """rich draws from Python's generator when it is imported, which leaves no trace."""
-    builder, line, summary = modules_after(
+@pytest.fixture(scope="module")
+def imported():
+    """The modules after a learner is imported, a line and a summary printed, and a run imported."""
+    return modules_after(
         "import andiron.learner; andiron.learner.LearnerBuilder('run')",
         "from andiron import protocols, render; "
         "render.for_python().epoch_ended(protocols.Progress(num_epochs=1), 1.0)",
         "import random; before = random.getstate(); "
         f"render.Plain().show({SUMMARY}); assert random.getstate() == before",
+        "import andiron.shell.training.experiment, andiron.models.zoo",
     )
+
+
+def test_a_learner_is_imported_without_hydra_and_its_lines_printed_without_rich(imported):
+    """rich draws from Python's generator when it is imported, which leaves no trace."""
+    builder, line, summary, _ = imported
     assert not builder & {"hydra", "omegaconf", "rich"}
     assert "rich" not in line and "rich" in summary
 
@@ -85,9 +94,8 @@ def test_a_single_process_run_imports_no_more_of_torch_distributed():
     assert {name for name in alone - of_torch if name.startswith("torch.distributed")} == set()
 
 
-def test_unneeded_packages_are_not_imported():
-    (loaded,) = modules_after("import andiron.shell.training.experiment, andiron.models.zoo")
-
+def test_unneeded_packages_are_not_imported(imported):
+    *_, loaded = imported
     assert "torch" in loaded
     slow = {"torchvision", "torch._dynamo", "triton", "sklearn", "torch.utils.tensorboard"}
-    assert not loaded & {*slow, "polars"}
+    assert not loaded & {*slow, "polars", "fsspec"}
