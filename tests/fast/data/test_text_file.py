@@ -143,7 +143,7 @@ def test_tokens_are_stored_once_and_read_from_their_file(file, tmp_path, monkeyp
         == f"poem.txt.{hashlib.sha256(POEM.encode()).hexdigest()[:16]}.characters.safetensors"
     )
     assert isinstance(first.train.tokens, StoredArray)
-    monkeypatch.setattr(character_tokens, "_decoded", None)  # nobody reads the text again
+    monkeypatch.setattr(character_tokens, "decoded", None)  # nobody reads the text again
     again = load(path, level="characters")
     assert windows(again.train) == windows(first.train)
     assert again.facts == first.facts
@@ -260,6 +260,14 @@ def test_a_byte_outside_utf_8_is_reported(file, monkeypatch, chunk, content, off
         "data.level=bytes"
     )
     assert load(file(content)).facts["vocabulary_size"] == 256
+
+
+def test_a_byte_outside_utf_8_is_reported_with_the_text_of_a_folder(tmp_path):
+    (tmp_path / "texts").mkdir()
+    for name, encoding in [("a", "utf-8"), ("b", "latin-1"), ("c", "utf-8")]:
+        (tmp_path / "texts" / f"{name}.txt").write_text("naïve " * 40, encoding=encoding)
+    said = refused(str(tmp_path / "texts"), level="characters")
+    assert "b.txt: is not UTF-8 at byte offset 2 " in said
 
 
 @pytest.mark.parametrize("level", ["bytes", "characters"])

@@ -58,6 +58,24 @@ def tokens(path: Path, *, sha256: str, cache: Path | None) -> Characters:
     return _read(stored_tokens)
 
 
+def decoded(path: Path) -> Iterator[str]:
+    """The text in chunks, without byte order marks; line endings are unchanged.
+
+    Raises: DataError if it is not UTF-8.
+    """
+    with path.open("rb") as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        try:
+            # without the mark of each file that was joined
+            yield from iter(lambda: text.read(CHUNK_CHARACTERS).replace("\ufeff", ""), "")
+        except UnicodeDecodeError as error:
+            start = file.tell() - len(error.object)  # bytes before those decoded last
+            raise errors.DataError(
+                f"{path}: is not UTF-8 at byte offset {start + error.start} "
+                f"({error.reason}); convert it, or use data.level=bytes"
+            ) from error
+
+
 def _read(path: Path) -> Characters:
     arrays = stored.arrays_in(path)
     codes = arrays["vocabulary"]
@@ -72,7 +90,7 @@ def _survey(path: Path) -> tuple[Tensor, int]:
     """The sorted code points of all different characters, and the number of characters."""
     seen: set[str] = set()
     number = 0
-    for text in _decoded(path):
+    for text in decoded(path):
         seen.update(text)
         number += len(text)
     if len(seen) > MOST_IN_TWO:
@@ -83,23 +101,8 @@ def _survey(path: Path) -> tuple[Tensor, int]:
     return torch.tensor(sorted(map(ord, seen)), dtype=torch.int32), number
 
 
-def _decoded(path: Path) -> Iterator[str]:
-    """The text in chunks, without byte order marks; line endings are unchanged."""
-    with path.open("rb") as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-        try:
-            # without the mark of each file that was joined
-            yield from iter(lambda: text.read(CHUNK_CHARACTERS).replace("\ufeff", ""), "")
-        except UnicodeDecodeError as error:
-            decoded = file.tell() - len(error.object)  # bytes before the invalid ones
-            raise errors.DataError(
-                f"{path}: is not UTF-8 at byte offset {decoded + error.start} "
-                f"({error.reason}); convert it, or use data.level=bytes"
-            ) from error
-
-
 def _encoded(path: Path, codes: Tensor) -> Iterator[Tensor]:
-    for text in _decoded(path):
+    for text in decoded(path):
         text_codes = torch.frombuffer(bytearray(text.encode("utf-32-le")), dtype=torch.int32)
         yield torch.searchsorted(codes, text_codes).to(_dtype(codes))
 

@@ -2,6 +2,7 @@
 """
 
 import logging
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -169,7 +170,12 @@ def _tokens(
     if level == "bytes":
         facts = {"vocabulary_size": 256, "vocabulary": None, "bytes_per_token": None}
         return StoredArray(file, "bytes", 0, torch.uint8, (file.size,)), facts, sha256
-    tokens, vocabulary = character_tokens.tokens(file.path, sha256=sha256, cache=cache)
+    try:
+        tokens, vocabulary = character_tokens.tokens(file.path, sha256=sha256, cache=cache)
+    except errors.DataError:
+        for text in _texts(path) if path.is_dir() else ():
+            deque(character_tokens.decoded(text), maxlen=0)  # raises for one that is not UTF-8
+        raise
     return tokens, {
         "vocabulary_size": len(vocabulary),
         "vocabulary": vocabulary,
@@ -210,8 +216,7 @@ def _joined(folder: Path, cache: Path | None) -> Path:
     texts of several parts of the data.
     """
     folder = folder.absolute()
-    paths = sorted(folder.rglob("*.[tT][xX][tT]"))
-    texts = [path for path in paths if "/." not in f"/{path.relative_to(folder).as_posix()}"]
+    texts = _texts(folder)
     if not texts:
         raise errors.DataError(
             f"{folder}: has no text that ends in .txt; rename its texts, or name one file"
@@ -231,6 +236,11 @@ def _joined(folder: Path, cache: Path | None) -> Path:
         ) from error
     log.info("%s: %d texts are read as one, %s", folder, len(texts), joined)
     return joined
+
+
+def _texts(folder: Path) -> list[Path]:
+    paths = sorted(folder.rglob("*.[tT][xX][tT]"))
+    return [path for path in paths if "/." not in f"/{path.relative_to(folder).as_posix()}"]
 
 
 def _refuse_parts(folder: Path, texts: Sequence[Path]) -> None:
