@@ -135,6 +135,14 @@ def test_the_state_of_an_observer_resumes(tmp_path, left_at):
     assert resumed.seen == whole.seen
 
 
+def test_a_checkpoint_at_the_end_of_an_epoch_has_seen_its_validation(tmp_path):
+    fitted(tmp_path, counts=Counts(3))
+    resumed = Counts(3)
+    with made(tmp_path, num_epochs=3, counts=resumed) as learner:
+        learner.resume()
+    assert resumed.seen[-1] == ["validation", 14]
+
+
 @pytest.mark.parametrize("slices", [None, 2])
 def test_an_end_that_one_process_asks_for_ends_all_at_the_same_update(tmp_path, slices):
     def trained(world):

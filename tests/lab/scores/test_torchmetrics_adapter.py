@@ -2,6 +2,8 @@
 windows.
 """
 
+import copy
+
 import pytest
 import torch
 
@@ -165,6 +167,18 @@ def test_two_tallies_may_share_one_metric():
         (valid if number % 2 else train).add(item)
     assert train.close_epoch() == measured(metric, items[::2])
     assert valid.close_epoch() == measured(metric, items[1::2])
+
+
+def test_a_deep_copy_measures_the_same_and_shares_nothing():
+    kind, output, wanted, _ = multiclass(torch.Generator().manual_seed(2))
+    items = batches(kind, output, wanted)
+    metric = adapted("classification.MulticlassAUROC num_classes=4")
+    parts = metric(items[0])
+    twin = copy.deepcopy(metric)
+    twin(items[1])
+
+    assert twin.value(*parts) == metric.value(*parts)
+    assert measured(twin, items) == measured(metric, items)
 
 
 def test_batches_measured_in_inference_mode_and_out_of_it_go_together():
