@@ -61,6 +61,15 @@ def test_micro_batches_equal_a_large_batch_to_rounding_in_short_groups_too(tmp_p
     assert rates == {2: schedule(1), 3: schedule(2), 4: schedule(3)}
 
 
+def test_micro_batches_of_one_update_draw_dropout_apart(tmp_path):
+    model = classifier()
+    accumulating = builder(tmp_path).options(grads_accumulation=2)
+    made = accumulating.build(model, Optimizer(torch.optim.Adam, model), LR)
+    batch = next(train_loader().epoch(0))
+    _, (one, other) = made.updater.gradients([batch, batch], made.position)
+    assert not torch.equal(one.output, other.output)
+
+
 def test_updates_are_counted_once_for_all_optimizers_also_in_tensorboard(tmp_path):
     model = classifier()
     made = (
