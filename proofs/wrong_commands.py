@@ -32,6 +32,7 @@ PAGE = CONF.parent / "docs" / "wrong_input.md"
 ROW = re.compile(r"^\| `([^`]+)` \| (.*) \|$", re.MULTILINE)
 POWER = re.compile(r"(\d+)\^(\d+)")
 OF_THE_USER = "of the user"  # an error of the user's own code
+SECONDS = 180  # for a command that takes two, on a machine that is busy
 QUICK = ("num_epochs=1", "render=plain")
 RUN = "hydra.run.dir=run"
 SAVED = {"checkpoints", "nonfinite"}  # folders of a run with states of training
@@ -407,7 +408,7 @@ def tried(case: Case, work: Path) -> tuple[list[str], Outcome]:
         sys.argv = [case.command, *arguments, *quick]
         return COMMANDS[case.command]()
 
-    outcome = attempt(run, may_write=[work], forbidden=work / "none", seconds=60)
+    outcome = attempt(run, may_write=[work], forbidden=work / "none", seconds=SECONDS)
     return [*_faults(case, outcome), *_left(work, before)], outcome
 
 
