@@ -8,41 +8,41 @@ from andiron.shell.config.schema import Train
 from andiron.shell.config.signatures import signature
 from andiron.shell.config.violations import Problems, UNKNOWN, fields_of
 
-IN_OTHER_CODEBASES = {  # the names of each option
-    "averages": "ema",
-    "batch_size": "bs train_batch_size",
-    "checkpoint": "enable_checkpointing model_checkpoint",
-    "clip": "gradient_clip_val max_grad_norm grad_clip",
-    "debug": "fast_dev_run",
-    "device": "gpus devices accelerator trainer",  # as trainer=gpu
-    "dropout": "drop_rate",
-    "early_stopping": "patience",
-    "every": "save_steps",
-    "grads_accumulation": "accumulate_grad_batches",
-    "hydra.run.dir": "output_dir default_root_dir",
-    "log_every": "logging_steps log_every_n_steps",
-    "loss": "criterion",
-    "lr": "learning_rate",
-    "model": "net arch",
-    "num_epochs": "epochs max_epochs",
-    "num_updates": "steps max_steps num_steps",
-    "num_workers": "workers",
-    "objective": "optimized_metric",
-    "observers": "callbacks",
-    "optimizer": "opt",
-    "precision": "amp fp16 bf16",
-    "render": "enable_progress_bar",
-    "resume": "ckpt_path resume_from_checkpoint",
-    "scheduler": "warmup warmup_steps",
-    "seed": "random_seed",
-    "start_from": "pretrained",
-    "validate_every": "val_check_interval check_val_every_n_epoch eval_steps",
-    "validate_first": "num_sanity_val_steps",
-    "weight_decay": "wd",
-    "writers": "logger wandb",
+IN_OTHER_CODEBASES = {  # their names, and the option here
+    "ema": "averages",
+    "bs train_batch_size": "batch_size",
+    "enable_checkpointing model_checkpoint": "checkpoint",
+    "gradient_clip_val max_grad_norm grad_clip": "clip",
+    "fast_dev_run": "debug",
+    "gpus devices accelerator trainer": "device",  # as trainer=gpu
+    "drop_rate": "dropout",
+    "patience": "early_stopping",
+    "save_steps": "every",
+    "accumulate_grad_batches": "grads_accumulation",
+    "output_dir default_root_dir": "hydra.run.dir",
+    "logging_steps log_every_n_steps": "log_every",
+    "criterion": "loss",
+    "learning_rate": "lr",
+    "net arch": "model",
+    "epochs max_epochs": "num_epochs",
+    "steps max_steps num_steps": "num_updates",
+    "workers": "num_workers",
+    "optimized_metric": "objective",
+    "callbacks": "observers",
+    "opt": "optimizer",
+    "amp fp16 bf16": "precision",
+    "enable_progress_bar": "render",
+    "ckpt_path resume_from_checkpoint": "resume",
+    "warmup warmup_steps": "scheduler",
+    "random_seed": "seed",
+    "pretrained": "start_from",
+    "val_check_interval check_val_every_n_epoch eval_steps": "validate_every",
+    "num_sanity_val_steps": "validate_first",
+    "wd": "weight_decay",
+    "logger wandb": "writers",
 }
 OTHER_NAMES = {
-    name: option for option, names in IN_OTHER_CODEBASES.items() for name in names.split()
+    name: option for names, option in IN_OTHER_CODEBASES.items() for name in names.split()
 }
 
 
