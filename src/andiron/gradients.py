@@ -70,8 +70,7 @@ class Gradients(dict[str, Tensor]):
         """
         for name in names:
             if name not in self:
-                available = ", ".join(self)
-                raise KeyError(f"no gradient for parameter {name!r}; available: {available}")
+                raise KeyError(f"no gradient for parameter {name!r}; available: {', '.join(self)}")
         return self.replaced({name: self.pop(name) for name in dict.fromkeys(names)})
 
     def replaced(self, tensors: Tensors) -> "Gradients":
