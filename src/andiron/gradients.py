@@ -196,14 +196,11 @@ def global_norm(gradients: Tensors) -> Float[Tensor, ""]:
 
 
 def norms(tensors: list[Tensor]) -> Sequence[Tensor]:
-    """The L2 norm of each tensor, on its device."""
-    is_half = torch.float16 in {tensor.dtype for tensor in tensors}
-    return [*map(_norm, tensors)] if is_half else private_torch.foreach_norm(tensors)
-
-
-def _norm(tensor: Tensor) -> Tensor:
-    """The L2 norm; of float16 in float32, as inf would clip all to 0."""
-    return torch.linalg.vector_norm(tensor, dtype={torch.float16: torch.float32}.get(tensor.dtype))
+    """The L2 norm of each tensor; of float16 in float32, as inf would clip all to 0."""
+    if torch.float16 not in {tensor.dtype for tensor in tensors}:
+        return private_torch.foreach_norm(tensors)
+    wider = {torch.float16: torch.float32}
+    return [torch.linalg.vector_norm(one, dtype=wider.get(one.dtype)) for one in tensors]
 
 
 def all_finite(gradients: Gradients) -> bool:
@@ -280,7 +277,7 @@ def clip_by_norm(gradients: Gradients, max_norm: float) -> Gradients:
     """
     _check_limit("max_norm", max_norm)
     return gradients.replaced(
-        {n: g * (max_norm / (_norm(g) + 1e-6)).clamp(max=1.0) for n, g in gradients.items()}
+        {n: g * (max_norm / (norms([g])[0] + 1e-6)).clamp(max=1.0) for n, g in gradients.items()}
     )
 
 
