@@ -51,6 +51,7 @@ def test_an_option_of_the_lab_says_how_to_install_it(monkeypatch, needs, option)
     assert lab_options.adapters({"head": {"lr": 0.1}}) is None
 
 
+@pytest.mark.usefixtures("needs_lab")
 @pytest.mark.parametrize("name", ["andiron.data.no_such", "andiron_lab.masks.no_such"])
 def test_a_class_that_is_missing_may_be_in_the_lab(monkeypatch, name):
     words = f"; {name} may be in the package andiron_lab, .* pip install 'andiron\\[lab\\]'"
