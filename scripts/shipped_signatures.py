@@ -30,8 +30,8 @@ NEEDED = re.compile(r"^# needs (\w+)", re.MULTILINE)
 OWN = re.compile(r"[\s\[]andiron(?:_lab)?(?:\.\w+)+")
 # what stands inside other nodes only
 WITHOUT_A_FILE = (
-    "andiron.checkpoint.AnyOf", "andiron.checkpoint.last_and_best", "andiron.models.Dropout",
-    "andiron.optim.Match", "andiron_lab.masks.OnFields",
+    "andiron.checkpoint.AnyOf", "andiron.checkpoint.last_and_best", "andiron.metrics.Mean",
+    "andiron.models.Dropout", "andiron.optim.Match", "andiron_lab.masks.OnFields",
 )  # fmt: skip
 CONSTANTS = ("higher_is_better", "sends_data")  # of classes
 OF_THE_RUN = ("params", "lr")  # of an optimizer
