@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from torch import Tensor, nn
+from torch import Tensor, is_grad_enabled, nn
 
 from andiron import errors, randomness
 from andiron.checkpoint.contents import Checkpoint
@@ -283,6 +283,8 @@ def explain_step(error: Exception, model: nn.Module, batch: object) -> None:
         ) from error
     remedy = (
         "choose a model, a task (task=forward takes batches that are no pair, and "
-        "task.inputs={ARGUMENT: FIELD} the network's names), a loss and data that fit each other"
+        "task.inputs={ARGUMENT: FIELD} the network's names), a loss and data that fit each other; "
+        "train_step returns a TrainOutput"
     )
-    errors.explain(error, what, f"{remedy}; train_step returns a TrainOutput")
+    outside = "train outside of torch.no_grad() and torch.inference_mode()"
+    errors.explain(error, what, remedy if is_grad_enabled() else outside)

@@ -306,6 +306,12 @@ def test_gradients_in_a_plain_dict_are_refused(tmp_path):
         made.fit(train_loader(), measuring_loader())
 
 
+def test_training_without_gradients_is_refused(tmp_path):
+    made = learner(tmp_path)
+    with torch.no_grad(), pytest.raises(errors.MismatchError, match="train outside of torch.no_gr"):
+        made.fit(train_loader(), measuring_loader())
+
+
 class Attached(Classifier):
     """Hands out items that still hold on to the graph."""
 
