@@ -40,6 +40,7 @@ def test_the_same_patients_are_held_out_however_the_rest_is_split():
     )
     assert rows(one.test) == rows(other.test) == rows(all_.test) == rows(all_.valid)
     assert rows(all_.train) == rows(one.train, one.valid)
+    assert rows(one.valid) != rows(diabetes(valid=0.1, split_seed=1).valid)
     assert [splits.validates_on_test for splits in (one, other, all_)] == [False, False, True]
 
 

@@ -90,6 +90,12 @@ def test_a_map_keeps_every_type_and_changes_every_tensor():
     assert doubled["frame"] is batch["frame"] and doubled["graph"] is batch["graph"]
 
 
+def test_the_identity_is_a_law():
+    batch = structure(3)
+    same = structures.mapped(lambda leaf: leaf, batch)
+    assert [*map(id, structures.leaves(same))] == [*map(id, structures.leaves(batch))]
+
+
 def test_moving_asks_objects_whose_class_has_to_and_no_others():
     batch = structure(2)
     moved = structures.moved(batch, torch.device("meta"))

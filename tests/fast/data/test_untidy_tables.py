@@ -206,6 +206,14 @@ def test_numbers_can_be_categories_and_columns_left_out(file):
     assert "has no column 'twon'; did you mean 'town'?" in refused(path, exclude=["twon"])
 
 
+def test_a_column_with_any_number_is_of_numbers(file):
+    rows = [[*row] for row in ROWS]
+    rows[0][2] = "40"
+    assert "\n  line 3, column 'town': 'Bonn' is not a finite number" in refused(
+        file(text_of(rows)), missing="median"
+    )
+
+
 def test_too_many_categories_are_refused_with_what_to_do(file):
     names = [[f"name {row}", str(row % 7), str(row)] for row in range(400)]
     path = file(text_of(names, ["name", "x", "price"]))

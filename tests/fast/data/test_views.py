@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from andiron.data.augment.sample_random import Draws
 from andiron.data.dataset import ArrayDataset, Dataset, RawBatch
 from andiron.data.composed.composed_datasets import (
     Concatenated, Mapped, Partial, chosen, sample_name,
@@ -114,6 +115,16 @@ def test_a_batch_is_one_gather_from_each_data_set_that_has_a_part_in_it():
 
     assert whole.__getitems__([9, 1, 2, 10, 1]).targets.tolist() == [3, 1, 4, 5, 1]
     assert [part.asked for part in counting] == [[[1, 2, 1]], [], [[1, 2]]]
+
+
+def test_each_sample_of_a_concatenation_has_its_own_draws():
+    class Drawn(ArrayDataset):
+        def drawn(self, indices, draws):
+            return RawBatch(draws.indices, self.targets[indices])
+
+    asked = torch.tensor([15, 3, 20, 0, 11])
+    whole = Concatenated([Drawn(INPUTS, TARGETS), Drawn(INPUTS, TARGETS)])
+    assert torch.equal(whole.drawn(asked, Draws(0, 0, asked)).inputs, asked)
 
 
 def test_mapping_the_identity_changes_nothing_and_mappings_compose():

@@ -132,6 +132,18 @@ def test_fit_is_the_loop_written_by_hand(tmp_path, optimizer_class):
     assert same(result.model.state_dict(), expected.state_dict())
 
 
+def test_resuming_from_a_checkpoint_on_the_disk_is_never_having_stopped(tmp_path):
+    whole, model = fitted(tmp_path / "whole", num_epochs=3), classifier()
+    stopped = builder(tmp_path).with_file_checkpointer()
+    with stopped.build(model, Optimizer(torch.optim.Adam, model), LR) as stopped:
+        stopped.fit(train_loader(), measuring_loader())
+    resumed = learner(tmp_path, num_epochs=3, seed=99)  # the seed is the checkpoint's
+    resumed.load(load(tmp_path / "checkpoints" / "step-14"))
+    resumed.fit(train_loader(), measuring_loader())
+    assert same(resumed.model.state_dict(), whole.model.state_dict())
+    assert without_time(resumed.state().state) == without_time(whole.state().state)
+
+
 class Drawing(Classifier):
     """Draws random numbers wherever it is measured."""
 

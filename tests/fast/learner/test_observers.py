@@ -7,6 +7,7 @@ import torch
 from small_digits import DIGITS, LR, TRAIN, VALID, builder, classifier, loaders, same
 from threaded_world import in_threads
 
+from andiron import errors
 from andiron.data import DataLoader
 from andiron.learner import Step
 from andiron.learner.extras.observers import Observers
@@ -141,6 +142,15 @@ def test_a_checkpoint_at_the_end_of_an_epoch_has_seen_its_validation(tmp_path):
     with made(tmp_path, num_epochs=3, counts=resumed) as learner:
         learner.resume()
     assert resumed.seen[-1] == ["validation", 14]
+
+
+def test_an_error_in_an_observer_ends_the_run_as_any_error_does(tmp_path):
+    class Fails:
+        def after_update(self, learner, step):
+            raise errors.DataError("mine")
+
+    with pytest.raises(errors.DataError, match="mine"):
+        fitted(tmp_path, fails=Fails())
 
 
 @pytest.mark.parametrize("slices", [None, 2])
