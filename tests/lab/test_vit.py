@@ -1,7 +1,5 @@
-"""The vision transformer: its patches, its blocks beside the formula, and what it does not depend
-on."""
+"""The vision transformer: its patches, its head, and what it does not depend on."""
 
-import math
 from collections.abc import Sequence
 
 import pytest
@@ -11,7 +9,6 @@ from torch.nn import functional
 
 from andiron import randomness
 from andiron.models import Dropout
-from andiron.models.transformer import Attention, Block
 from andiron.optim.owners import match_rules
 from andiron_lab.networks import ViT
 from refusals import message_of
@@ -21,49 +18,6 @@ SMALL = {"patch": 2, "dim": 12, "depth": 3, "heads": 3}
 
 def random(*shape: int) -> Tensor:
     return torch.randn(shape, generator=randomness.stream(0, "random", *shape))
-
-
-def attention_by_hand(attention: Attention, inputs: Tensor, *, is_causal: bool) -> Tensor:
-    """softmax(Q K^T / sqrt(d)) V, head by head."""
-    dim = inputs.shape[-1]
-    size = dim // attention.heads
-    queries, keys, values = attention.queries_keys_values(inputs).split(dim, dim=-1)
-    heads = []
-    for head in range(attention.heads):
-        mine = slice(head * size, (head + 1) * size)
-        scores = queries[..., mine] @ keys[..., mine].mT / math.sqrt(size)
-        if is_causal:
-            scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -math.inf)
-        heads.append(scores.softmax(-1) @ values[..., mine])
-    return attention.projection(torch.cat(heads, dim=-1))
-
-
-@pytest.mark.parametrize("is_causal", [False, True])
-@pytest.mark.parametrize("heads", [1, 3, 4])
-def test_attention_is_the_softmax_of_its_formula(heads: int, is_causal: bool) -> None:
-    attention, inputs = (
-        Attention(12, heads, is_causal=is_causal).double(),
-        random(5, 7, 12).double(),
-    )
-    expected = attention_by_hand(attention, inputs, is_causal=is_causal)
-    # float64: sums of at most 12 products of size 1 in another order, 1.1e-16 each, through a
-    # softmax and a linear layer
-    torch.testing.assert_close(attention(inputs), expected, rtol=0, atol=1e-14)
-
-
-def test_a_block_adds_attention_then_feed_forward() -> None:
-    block, inputs = (
-        Block(12, 3, hidden=20, dropout=0.0, is_causal=False).double(),
-        random(5, 7, 12).double(),
-    )
-    normed = functional.layer_norm(inputs, (12,))
-    middle = inputs + attention_by_hand(block.attention, normed, is_causal=False)
-    hidden = block.feed_forward.expansion(functional.layer_norm(middle, (12,)))
-    gelu = hidden * (1 + torch.erf(hidden / math.sqrt(2))) / 2
-    # float64, as above, and sums of 20 products after it
-    torch.testing.assert_close(
-        block(inputs), middle + block.feed_forward.projection(gelu), rtol=0, atol=1e-13
-    )
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 4, 10)], ids=str)

@@ -79,6 +79,15 @@ def test_nul_bytes_are_refused_by_line(file, content, line):
         )
 
 
+def test_the_parts_make_up_the_file_and_a_seed_chooses_validation_rows(file):
+    one, other = load(file(HOUSES)), load(file(HOUSES), split_seed=1)
+    expected = [(40.0 + 3 * row, 1.0 + row % 5, 1000.5 * row + 7) for row in range(43)]
+    for splits in (one, other):
+        assert [len(part) for part in (splits.train, splits.valid, splits.test)] == [31, 8, 4]
+        assert rows(splits.train, splits.valid, splits.test) == expected
+    assert rows(one.test) == rows(other.test) and rows(one.valid) != rows(other.valid)
+
+
 def test_mean_and_deviation_are_over_the_training_rows(file):
     splits = load(file(HOUSES))
     inputs, targets = splits.train.inputs.double(), splits.train.targets.double()

@@ -68,6 +68,12 @@ def test_the_data_set_travels_to_another_process_whole(root):
     )
 
 
+def test_the_test_images_are_the_same_whatever_the_seed(root):
+    first, second = load(root), load(root, split_seed=1)
+    assert torch.equal(everything(first.test).inputs, everything(second.test).inputs)
+    assert not torch.equal(everything(first.valid).inputs, everything(second.valid).inputs)
+
+
 def test_valid_test_validates_on_the_test_images(root):
     splits = load(root, valid="test")
     assert splits.validates_on_test

@@ -39,6 +39,10 @@ def progress(**state):
     return where
 
 
+def test_a_script_prints_plain_lines():
+    assert isinstance(render.for_python(), Plain)
+
+
 def test_plain_prints_exactly_one_line_an_epoch(capsys):
     shown = Plain()
     shown.start(progress())

@@ -61,6 +61,14 @@ def test_a_module_comes_back_with_its_buffers_and_its_own_tensors(tmp_path):
     )
 
 
+def test_what_is_not_persistent_is_not_recorded(tmp_path):
+    model = network()
+    model.register_buffer("cache", torch.ones(2), persistent=False)
+    serialization.save_file(model, tmp_path / "a.safetensors")
+    recorded = serialization.load(tmp_path / "a.safetensors").tensors
+    assert recorded.keys() == network().state_dict().keys()
+
+
 def test_all_differences_are_reported_at_once_and_nothing_is_touched(tmp_path):
     model = network()
     tensors = state(model)
