@@ -102,6 +102,12 @@ def test_the_last_two_and_the_best_stay_as_epochs_go_by(losses, kept):
     ) == steps(kept)
 
 
+def test_the_best_is_by_the_metric_split_and_direction_that_are_given():
+    settings = {"metric": "accuracy", "split": "night", "direction": "highest"}
+    expected = AnyOf((KeepLast(2), KeepBest(**settings)))
+    assert last_and_best(last=2, **settings) == expected
+
+
 @pytest.mark.parametrize(
     "every, updates, kept",
     [

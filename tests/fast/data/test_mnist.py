@@ -97,6 +97,15 @@ def test_a_tenth_of_each_class_of_the_training_images_validates(mnist_root):
     assert not splits.validates_on_test
 
 
+@pytest.mark.parametrize("dataset", [data.mnist, data.fashion_mnist])
+def test_the_seed_chooses_the_images_that_validate(small, dataset):
+    chosen = [
+        dataset(root=str(small), valid=0.4, split_seed=seed).valid.inputs[:, 0, 0, 0].tolist()
+        for seed in range(4)
+    ]
+    assert len({*map(tuple, chosen)}) > 1
+
+
 @pytest.mark.parametrize(
     "name, dataset", [("MNIST", data.mnist), ("FashionMNIST", data.fashion_mnist)]
 )

@@ -111,6 +111,13 @@ def test_auto_is_in_memory_below_the_bound(file, monkeypatch):
     assert isinstance(load(path).train, StoredDataset)
 
 
+def test_the_seed_chooses_what_validates_and_not_what_is_tested(file):
+    path = file(inputs=IMAGES, targets=CLASSES)
+    one, other = (parts(load(path, split_seed=seed)) for seed in (0, 1))
+    are_equal = [torch.equal(part.inputs, its.inputs) for part, its in zip(one, other)]
+    assert are_equal == [False, False, True]
+
+
 def test_classes_have_a_share_in_every_part_and_targets_become_int64(file):
     splits = load(file(inputs=IMAGES, targets=CLASSES.to(torch.uint8)))
     assert (splits.facts, splits.offered["num_outputs"]) == (

@@ -126,6 +126,12 @@ def test_parts_are_data_sets_or_fractions_of_every_class():
     assert len(on_test.train) == 60
 
 
+def test_the_seed_chooses_the_samples_that_validate():
+    one, other = (torch_dataset(train=Noisy(60), valid=0.2, split_seed=seed) for seed in (0, 1))
+    first, second = (part.valid.__getitems__(range(8)).inputs[:, 0] for part in (one, other))
+    assert not torch.equal(first, second)
+
+
 def test_the_fingerprint_is_that_of_lengths_and_samples():
     options = {"train": Noisy(60), "test": Noisy(7)}
     first = torch_dataset(**options).fingerprint

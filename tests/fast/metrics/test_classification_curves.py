@@ -1,5 +1,4 @@
-"""AUROC and average precision, beside scikit-learn, by pairs, and by hand."""
-
+"""AUROC and average precision, beside scikit-learn."""
 
 import numpy
 import pytest
@@ -132,6 +131,13 @@ def test_order_and_windows_change_no_bit_and_padding_counts_nowhere(build, refer
     at_once = measured(build(), drawn.items)
     assert shuffled(build(), drawn.items, data) == at_once
     assert shuffled(build(), [padded(item) for item in drawn.items], data) == at_once
+
+
+@areas
+def test_a_batch_is_kept_without_a_copy(build, reference):
+    item = BinaryClassificationOutput(LOSS, torch.tensor([3.0, 1.0]), torch.tensor([1, 0]))
+    kept = build()(item)
+    assert [*map(torch.Tensor.data_ptr, kept)] == [item.output.data_ptr(), item.targets.data_ptr()]
 
 
 def test_probabilities_that_are_equal_in_float32_are_distinguished():

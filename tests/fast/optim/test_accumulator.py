@@ -1,5 +1,7 @@
 """Micro-batches make up one large batch."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -107,6 +109,24 @@ def test_other_divisions_leave_the_look_for_nan_to_the_caller(divisor):
     divide(mean, divisor)
     assert mean.found_inf is None
     assert mean["0.weight"].equal(torch.ones(4) / divisor) and mean.loss == 1.0 / divisor
+
+
+@pytest.mark.parametrize("weight", [0, torch.tensor(0.0)], ids=["int", "tensor"])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_micro_batch_that_counts_nothing_may_be_nan(place, weight):
+    model, accumulator = network(), GradientsAccumulator()
+    inputs, targets = data()
+    steps = [(taken(model, x, y), 1) for x, y in zip(inputs.split(16), targets.split(16))]
+    empty = gradients.backward(model(inputs).sum() * math.nan, model)
+    steps.insert(place, (empty, weight))
+    for step in steps:
+        accumulator.add(*step)
+    mean, one, other = accumulator.mean(), *(taken(model, x, y) for x, y in zip(
+        inputs.split(16), targets.split(16)
+    ))  # fmt: skip
+    for name in mean:
+        assert torch.equal(mean[name], (one[name] + other[name]) / 2)
+    assert torch.equal(mean.loss, (one.loss + other.loss) / 2)
 
 
 def test_the_next_mean_starts_anew():
