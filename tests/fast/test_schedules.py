@@ -389,6 +389,15 @@ def test_composed_of_one_is_that_one(drawn, reduction, updates):
     assert Composed([schedule], reduction)(updates) == schedule(updates)
 
 
+def test_three_schedules_are_reduced_together() -> None:
+    schedules = [Constant(0.5), Linear(0.25, 1.0, 6), Step(1.0, 3, gamma=0.5)]
+    for t in range(8):
+        a, b, c = (schedule(t) for schedule in schedules)
+        assert Composed(schedules)(t) == a * b * c
+        assert Composed(schedules, "sum")(t) == a + b + c
+        assert Composed(schedules, "mean")(t) == (a + b + c) / 3
+
+
 @given(ANY, ANY, COUNTS, st.integers(0, 200))
 def test_sequential_is_the_first_and_then_the_second_shifted(first, second, milestone, updates):
     first, second = made(first), made(second)

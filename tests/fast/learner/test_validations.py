@@ -49,6 +49,15 @@ def test_a_validation_before_the_first_update_is_made_on_request(tmp_path):
     assert validated(points) == [(0, 1), (7, 1), (14, 2)]
 
 
+def test_when_a_run_validates_does_not_change_the_weights(tmp_path):
+    once, _ = fitted(tmp_path / "a")
+    often, _ = fitted(
+        tmp_path / "b", more=lambda b: b.options(validate_every=2, validate_first=True)
+    )
+    for name, tensor in once.model.state_dict().items():
+        assert torch.equal(tensor, often.model.state_dict()[name])
+
+
 @pytest.mark.parametrize("num_updates", [1, 6, 7, 8, 17])
 def test_a_run_is_as_long_as_its_updates_say(tmp_path, num_updates):
     learner, points = fitted(tmp_path, more=lambda b: b.options(num_updates=num_updates))

@@ -37,6 +37,7 @@ MEANS = {  # name: metric, whether more is better, items that it measures
 }
 SUMS = {
     "precision": (metrics.Precision(), True, "classes answers"),
+    "top_2": (metrics.Precision(top_k=2, name="top_2"), True, "classes"),
     "recall": (metrics.Recall(), True, "classes answers"),
     "f1": (metrics.FBeta(), True, "classes answers"),
     "f2": (metrics.FBeta(beta=2), True, "classes answers"),
