@@ -102,3 +102,10 @@ def _add(group: str, rule: Rule, model: nn.Module, node: Mapping[str, Any]) -> N
     del model.peft_config  # else a second adapter is warned about
     for parameter in trained:  # peft freezes all but its own
         parameter.requires_grad_(True)
+    for module in model.modules():
+        if isinstance(module, nn.TransformerEncoderLayer):
+            module.register_forward_pre_hook(_adapted_in_evaluation)
+
+
+def _adapted_in_evaluation(module: nn.Module, arguments: Any) -> None:
+    """Keeps torch off its fused layer, which takes the weights below the adapters alone."""

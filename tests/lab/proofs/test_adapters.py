@@ -151,6 +151,37 @@ def test_adapters_of_a_network_on_mappings_are_exported(net, layers, here, monke
     assert torch.equal(loaded["logits"] if "is_named" in net else loaded, expected)
 
 
+ENCODER = """import torch
+
+class Encoder(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.TransformerEncoderLayer(28, 2, 16, dropout=0.0, batch_first=True)
+        self.head = torch.nn.Linear(28, 10)
+
+    def forward(self, inputs):
+        return self.head(self.layer(inputs[:, 0]).mean(1))
+"""
+
+
+def test_adapters_in_an_encoder_of_torch_count_in_evaluation(here, monkeypatch):
+    Path("encoder.py").write_text(ENCODER)
+    monkeypatch.syspath_prepend(here)
+    Path("conf/model").mkdir(parents=True)
+    Path("conf/model/own.yaml").write_text("_target_: encoder.Encoder\n")
+    lora = "+param_groups.lora={match:{name:'linear[12]'},adapter:{rank:2}}"
+    options = ("--config-dir=conf", "model=own", *PICTURES, "num_epochs=1", "render=plain")
+    ran(*options, lora, "optimizer=adamw", "lr=0.1", "hydra.run.dir=run")
+    network = andiron.load("run", trust=["encoder"]).model.network
+    pictures = torch.randn(3, 1, 28, 28)
+    with torch.no_grad():
+        evaluated, expected = network.eval()(pictures), network.train()(pictures)
+    torch.testing.assert_close(evaluated, expected, rtol=0, atol=1e-5)
+    ended = called(export.main, "run", "--format", "safetensors", "--output", "o",
+                   "--trust", "encoder")  # fmt: skip
+    assert ended.code == 0, ended.errors
+
+
 def test_a_group_named_as_a_part_of_the_network_is_exported(runs):
     trained("hydra.run.dir=named", "start_from=base", LORA.replace("groups.lora", "groups.1"))
     for run in ("run", "named"):
