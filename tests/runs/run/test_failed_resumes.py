@@ -1,4 +1,4 @@
-"""A resumed run that ends before its first update leaves no file, and lists none."""
+"""A resumed run that ends before its first update leaves no file but event files without a value."""
 
 import hashlib
 import sys
