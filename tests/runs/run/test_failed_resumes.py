@@ -1,4 +1,4 @@
-"""A resumed run that ends before its first update leaves no file but event files without a value."""
+"""A resumed run that fails before its first update leaves at most event files without a value."""
 
 import hashlib
 import sys
