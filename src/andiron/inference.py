@@ -19,10 +19,13 @@ def valid(
 
     Each module's own mode, as some may not be in training mode (a frozen batch norm). Before
     training, `gradients_off` is torch.no_grad: a tensor that a module caches at its first call
-    cannot be used in training if it was created in inference mode.
+    cannot be used in training if it was created in inference mode. torch's fused encoder layers are
+    off: they would zero the padding, and take masks that are added for booleans.
     """
     modes = {module: module.training for module in model.modules()}
     sharded: list[Any] = [module for module in modes if hasattr(module, "unshard")][:1]
+    is_fused = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
     model.eval()
     try:
         # weights gathered in inference mode could not train again
@@ -31,6 +34,7 @@ def valid(
                 network.unshard()  # also for methods besides `forward`
             yield model
     finally:
+        torch.backends.mha.set_fastpath_enabled(is_fused)
         for network in sharded:
             network.reshard()
         for module, mode in modes.items():

@@ -67,3 +67,17 @@ def test_within_another_it_changes_nothing_for_the_outer_one() -> None:
         assert set(modes(model).values()) == {False}
         assert torch.is_inference_mode_enabled()
     assert modes(model) == MIXED
+
+
+def test_an_encoder_of_torch_computes_what_it_computes_in_training() -> None:
+    randomness.start_stream(0, "init")
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True), 2)
+    padding = torch.tensor([[False] * 5, [False, False, True, True, True]])
+    distances = -torch.cdist(torch.arange(5.0)[:, None], torch.arange(5.0)[:, None])  # added
+    inputs = torch.linspace(-2, 2, 80).reshape(2, 5, 8).sin()
+    given: dict[str, torch.Tensor]
+    for given in ({"src_key_padding_mask": padding}, {"mask": distances}):
+        trained = encoder(inputs, **given)
+        with inference.valid(encoder):
+            assert torch.allclose(encoder(inputs, **given), trained, atol=1e-5), given
+    assert torch.backends.mha.get_fastpath_enabled()
