@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# albumentations 2.0.8, the last release under MIT: a Compose without seed= keeps a NumPy generator of its own, made when it
-# is constructed. Each worker of a torch DataLoader begins with a copy of it. So samples in different workers get the same
-# changes, and, without persistent_workers, each epoch repeats those of the first: the more workers, the less augmentation.
-# With seed= a Compose is seeded anew in a worker from that seed alone: as many copies, and the same in each run.
-# num_workers=0 draws a new change for each sample. Nothing says so; the pictures still vary, as the order is shuffled.
-# Seen, 2 workers, 8 samples, 3 epochs: 24 different changes without workers, 4 with them, seeded or not.
+# albumentations 2.0.8, the last release under MIT: a Compose without seed= keeps a NumPy generator
+# of its own, made when it is constructed. Each worker of a torch DataLoader begins with a copy of
+# it. So samples in different workers get the same changes, and, without persistent_workers, each
+# epoch repeats those of the first: the more workers, the less augmentation. With seed= a Compose is
+# seeded anew in a worker from that seed alone: as many copies, and the same in each run.
+# num_workers=0 draws a new change for each sample. Nothing says so; the pictures still vary, as the
+# order is shuffled.
+# Seen, 2 workers, 8 samples, 3 epochs: 24 different changes without workers, 4 with them, seeded or
+# not.
 set -eu
 folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; cd "$folder"
 if [ -z "${FINDINGS_PY:-}" ]; then

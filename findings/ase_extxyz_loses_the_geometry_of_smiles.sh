@@ -1,11 +1,16 @@
 #!/usr/bin/env bash
-# ase 3.29.0 writes texts of atoms.info into extended XYZ, the format that MACE, NequIP and others train on, and reads other values. A backslash is written as it is and
-# read as an escape, so it vanishes: a SMILES of a cis double bond, F/C=C\F, comes back as F/C=CF, which RDKit 2026.9.1 takes without a word for a molecule of
-# unknown geometry; the trans form has no backslash and stays whole. Labels that are joined by SMILES miss each such molecule, and of features made from
-# SMILES the cis ones are wrong. F (hydrogen fluoride) is read as False, 007 as 7, 1_2 as 12, "1 2" as two numbers. An empty text swallows the next
-# entry, which is pbc: a slab that is periodic in two directions is periodic in three, so that its atoms get neighbours across the vacuum.
-# Numbers of single atoms have 8 decimals: 1e-9 is 0. ASE's own a.traj keeps texts and pbc, and leaves out arrays of one's own without a word. No report was seen.
-# Double the backslashes before writing (a list of texts cannot be read again: JSONDecodeError). Cause: escape() in ase/io/extxyz.py escapes quotation marks alone.
+# ase 3.29.0 writes texts of atoms.info into extended XYZ, the format that MACE, NequIP and others
+# train on, and reads other values. A backslash is written as it is and read as an escape, so it
+# vanishes: a SMILES of a cis double bond, F/C=C\F, comes back as F/C=CF, which RDKit 2026.9.1 takes
+# without a word for a molecule of unknown geometry; the trans form has no backslash and stays
+# whole. Labels that are joined by SMILES miss each such molecule, and of features made from SMILES
+# the cis ones are wrong. F (hydrogen fluoride) is read as False, 007 as 7, 1_2 as 12, "1 2" as two
+# numbers. An empty text swallows the next entry, which is pbc: a slab that is periodic in two
+# directions is periodic in three, so that its atoms get neighbours across the vacuum. Numbers of
+# single atoms have 8 decimals: 1e-9 is 0. ASE's own a.traj keeps texts and pbc, and leaves out
+# arrays of one's own without a word. No report was seen. Double the backslashes before writing (a
+# list of texts cannot be read again: JSONDecodeError). Cause: escape() in ase/io/extxyz.py escapes
+# quotation marks alone.
 # Seen: as below; periodic [True, True, False] comes back as [True, True, True].
 set -eu
 folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; cd "$folder"

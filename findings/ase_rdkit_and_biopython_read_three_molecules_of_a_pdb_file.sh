@@ -1,13 +1,19 @@
 #!/usr/bin/env bash
-# ase 3.29.0, RDKit 2026.9.1 and biopython 1.88 read three molecules from one PDB file where an atom has two places (alternate locations, which many crystal structures
-# have). ASE ignores their letters, so both places are atoms, nearer to each other than a bond; RDKit takes those with the letter A or 1, whatever their
-# occupancy, and drops an atom whose places are B and C; biopython takes the place of the higher occupancy. None of them warns. Coordinates by
-# one library beside charges or labels by another are off by one from there on, and a network learns from molecules that do not exist.
-# Without columns 77 and 78 (the element; CHARMM and older programs leave them out) ASE gives the name of the atom to a function made for Quantum ESPRESSO: the carbon
-# CA is calcium, CD cadmium, NE neon, ND neodymium, HG mercury and the oxygen OG of serine is oganesson, number 118; RDKit and biopython see by its first column
-# that CA of a protein is carbon and CA of an ion is calcium. Keep one place and write the elements (pdb-tools, or biopython's Select) before training.
-# RDKit's rule is known (its issue 3144, issue 181 of Meeko); of ASE's two no report was seen.
-# Seen, a serine with OG at 2.5 (A, 0.3) and 3.5 (B, 0.7) and a calcium ion: OG in ASE at both, in RDKit at 2.5, in biopython at 3.5; with the letters B and C none in RDKit.
+# ase 3.29.0, RDKit 2026.9.1 and biopython 1.88 read three molecules from one PDB file where an atom
+# has two places (alternate locations, which many crystal structures have). ASE ignores their
+# letters, so both places are atoms, nearer to each other than a bond; RDKit takes those with the
+# letter A or 1, whatever their occupancy, and drops an atom whose places are B and C; biopython
+# takes the place of the higher occupancy. None of them warns. Coordinates by one library beside
+# charges or labels by another are off by one from there on, and a network learns from molecules
+# that do not exist. Without columns 77 and 78 (the element; CHARMM and older programs leave them
+# out) ASE gives the name of the atom to a function made for Quantum ESPRESSO: the carbon CA is
+# calcium, CD cadmium, NE neon, ND neodymium, HG mercury and the oxygen OG of serine is oganesson,
+# number 118; RDKit and biopython see by its first column that CA of a protein is carbon and CA of
+# an ion is calcium. Keep one place and write the elements (pdb-tools, or biopython's Select) before
+# training. RDKit's rule is known (its issue 3144, issue 181 of Meeko); of ASE's two no report was
+# seen.
+# Seen, a serine with OG at 2.5 (A, 0.3) and 3.5 (B, 0.7) and a calcium ion: OG in ASE at both, in
+# RDKit at 2.5, in biopython at 3.5; with the letters B and C none in RDKit.
 set -eu
 folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; cd "$folder"
 if [ -z "${FINDINGS_PY:-}" ]; then

@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# imbalanced-learn 0.14.2: SMOTE, BorderlineSMOTE, SVMSMOTE and ADASYN compute neighbour minus sample in the type of the data and cast the sum back to it. In unsigned
-# types, as pictures are read, 3 - 5 is 254: the synthetic pictures of the rare class are noise that lies between no two pictures, and nothing warns. In signed
-# integers the cast cuts fractions off, so counts of the rare class are half a step too low, and a 0/1 column is 1 only where both parents
-# are: a network knows the class by its lower numbers. As float64 the new samples lie between their parents.
-# Give the samplers floats. Types are kept on purpose (its issue 438); no report of the wrap was seen.
-# Seen, scikit-learn's digits (pixels 0 to 16), 120 threes and 8 eights, the synthetic eights: pixels up to 16 as float64, up to 255 as uint8 and 65475 as uint16;
-# 5 nearest neighbours then recognise 79% of other eights with float64, 60% with uint8, 51% without SMOTE. 0/1 columns with 42% ones: 42% of the synthetic rows as
-# float64, 35% as int64.
+# imbalanced-learn 0.14.2: SMOTE, BorderlineSMOTE, SVMSMOTE and ADASYN compute neighbour minus
+# sample in the type of the data and cast the sum back to it. In unsigned types, as pictures are
+# read, 3 - 5 is 254: the synthetic pictures of the rare class are noise that lies between no two
+# pictures, and nothing warns. In signed integers the cast cuts fractions off, so counts of the rare
+# class are half a step too low, and a 0/1 column is 1 only where both parents are: a network knows
+# the class by its lower numbers. As float64 the new samples lie between their parents. Give the
+# samplers floats. Types are kept on purpose (its issue 438); no report of the wrap was seen.
+# Seen, scikit-learn's digits (pixels 0 to 16), 120 threes and 8 eights, the synthetic eights:
+# pixels up to 16 as float64, up to 255 as uint8 and 65475 as uint16; 5 nearest neighbours then
+# recognise 79% of other eights with float64, 60% with uint8, 51% without SMOTE. 0/1 columns with
+# 42% ones: 42% of the synthetic rows as float64, 35% as int64.
 set -eu
 folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; cd "$folder"
 if [ -z "${FINDINGS_PY:-}" ]; then

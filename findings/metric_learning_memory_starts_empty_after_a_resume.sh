@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# pytorch-metric-learning 2.9.0: the state_dict of CrossBatchMemory has the embeddings and labels of the queue, and not how many of them
-# count, nor where the next batch goes: `queue_idx` and `has_been_filled` are plain attributes. A memory that loads its own
-# state holds all entries and uses none. It begins as an empty one: the first loss compares the batch with itself alone,
-# so that the loss of a resumed run jumps, and most negatives are gone until the queue has been filled again; with a
-# memory of tens of thousands that is many steps. Loading raises nothing, as both buffers match. MoCo-like use by enqueue_mask,
-# too. The remedy: to save the two attributes beside the state, and to set them after loading. No report was seen.
-# Seen, NTXentLoss, 512 entries, cut after 40 of 60 steps: step 41 has 6.77 in one piece and 2.38 resumed, among 512 and
-# 16 entries; step 60 has 6.03 and 5.47; with the two attributes set, all 20 losses are the same.
+# pytorch-metric-learning 2.9.0: the state_dict of CrossBatchMemory has the embeddings and labels of
+# the queue, and not how many of them count, nor where the next batch goes: `queue_idx` and
+# `has_been_filled` are plain attributes. A memory that loads its own state holds all entries and
+# uses none. It begins as an empty one: the first loss compares the batch with itself alone, so that
+# the loss of a resumed run jumps, and most negatives are gone until the queue has been filled
+# again; with a memory of tens of thousands that is many steps. Loading raises nothing, as both
+# buffers match. MoCo-like use by enqueue_mask, too. The remedy: to save the two attributes beside
+# the state, and to set them after loading. No report was seen.
+# Seen, NTXentLoss, 512 entries, cut after 40 of 60 steps: step 41 has 6.77 in one piece and 2.38
+# resumed, among 512 and 16 entries; step 60 has 6.03 and 5.47; with the two attributes set, all 20
+# losses are the same.
 set -eu
 folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; cd "$folder"
 if [ -z "${FINDINGS_PY:-}" ]; then

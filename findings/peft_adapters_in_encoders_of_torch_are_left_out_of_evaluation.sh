@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
-# peft 0.21.2 and torch 2.14.1: LoRA on linear1, linear2 or self_attn of an nn.TransformerEncoderLayer (batch_first=True) trains, and
-# is left out in evaluation: the outputs are those of the base network. In eval() the layer hands its linears' `.weight` to
-# one fused kernel and calls none of them; `.weight` of peft's layer is the base's. As peft freezes the base, this happens
-# with gradients enabled too. The training loss falls while the validation stays where it was; only merge_and_unload() gives
-# what was trained. A hook on the layer, or torch.backends.mha.set_fastpath_enabled(False), brings the adapters back.
-# An adapter on out_proj has no part in training either, and gets no gradient.
-# Known in part: huggingface/peft#761 (open) has an error in eval() of older versions, not these outputs.
-# Seen, 256 samples, 60 steps, self_attn: loss 0.716 before, 0.232 in training mode (no dropout), 0.716 in eval(), 0.232 merged.
+# peft 0.21.2 and torch 2.14.1: LoRA on linear1, linear2 or self_attn of an
+# nn.TransformerEncoderLayer (batch_first=True) trains, and is left out in evaluation: the outputs
+# are those of the base network. In eval() the layer hands its linears' `.weight` to one fused
+# kernel and calls none of them; `.weight` of peft's layer is the base's. As peft freezes the base,
+# this happens with gradients enabled too. The training loss falls while the validation stays where
+# it was; only merge_and_unload() gives what was trained. A hook on the layer, or
+# torch.backends.mha.set_fastpath_enabled(False), brings the adapters back. An adapter on out_proj
+# has no part in training either, and gets no gradient.
+# Known in part: huggingface/peft#761 (open) has an error in eval() of older versions, not these
+# outputs.
+# Seen, 256 samples, 60 steps, self_attn: loss 0.716 before, 0.232 in training mode (no dropout),
+# 0.716 in eval(), 0.232 merged.
 set -eu
 folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; cd "$folder"
 if [ -z "${FINDINGS_PY:-}" ]; then

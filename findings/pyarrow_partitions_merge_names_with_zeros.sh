@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# pyarrow 26.0.1 writes a column of texts as folders, site=007 and site=7 (`write_to_dataset`), and reads it back as whole
-# numbers: both are 7. Its own round trip merges them, and no file says that the column was of texts. polars 2.1.0 reads
-# the same numbers; DuckDB keeps the texts, as soon as one of them would change; datasets 5.2.0 leaves the column out,
-# pandas 3.1.1, which reads by pyarrow, raises. So patients, sites or speakers with zeros in their names (DICOM, ISO and
-# postal codes) become one: groups that a split should keep apart are joined, and an identifier of another table is missed.
-# Seen, four rows of 007, 7, 010, 10: pyarrow [7, 7, 10, 10], polars [7, 7, 10, 10], DuckDB ['007', '010', '10', '7'].
+# pyarrow 26.0.1 writes a column of texts as folders, site=007 and site=7 (`write_to_dataset`), and
+# reads it back as whole numbers: both are 7. Its own round trip merges them, and no file says that
+# the column was of texts. polars 2.1.0 reads the same numbers; DuckDB keeps the texts, as soon as
+# one of them would change; datasets 5.2.0 leaves the column out, pandas 3.1.1, which reads by
+# pyarrow, raises. So patients, sites or speakers with zeros in their names (DICOM, ISO and postal
+# codes) become one: groups that a split should keep apart are joined, and an identifier of another
+# table is missed.
+# Seen, four rows of 007, 7, 010, 10: pyarrow [7, 7, 10, 10], polars [7, 7, 10, 10], DuckDB ['007',
+# '010', '10', '7'].
 set -eu
 folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; cd "$folder"
 if [ -z "${FINDINGS_PY:-}" ]; then

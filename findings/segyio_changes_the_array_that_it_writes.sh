@@ -1,12 +1,17 @@
 #!/usr/bin/env bash
-# segyio 1.9.14 changes the array that it is given to write: f.trace[i] = x, f.iline, f.trace = cube and segyio.tools.from_array turn each trace into IBM floats, their
-# default format, in the caller's own memory, write it, and turn it back. IBM floats have 21 to 24 bits and the rest is cut off, so after saving a prediction, or a
-# training cube, most numbers in memory are nearer to zero than before, by up to 1e-6 of each: a loss computed after saving is another than before it, a run that saves
-# is another than one that does not, and a check of the file against the array finds no difference, since both were cut alike. A .npy opened with mmap_mode="r+"
-# changes on the disk. Arrays that are read-only, of another type, or not contiguous are copied and stay. No report was seen; the code says so (puttr in segyio.cpp).
-# NaN in a dead trace comes back as NaN from segyio alone: IBM floats have no NaN, and by the format's formula the file holds 5.1e38.
-# Write x.copy(), or format=5 (IEEE), which keeps array and file to the bit.
-# Seen, 1,000 normal numbers: 505 in memory changed, none away from zero, at most 8e-7 of the number; file and array equal; the .npy changed; format 5: nothing changed.
+# segyio 1.9.14 changes the array that it is given to write: f.trace[i] = x, f.iline, f.trace = cube
+# and segyio.tools.from_array turn each trace into IBM floats, their default format, in the caller's
+# own memory, write it, and turn it back. IBM floats have 21 to 24 bits and the rest is cut off, so
+# after saving a prediction, or a training cube, most numbers in memory are nearer to zero than
+# before, by up to 1e-6 of each: a loss computed after saving is another than before it, a run that
+# saves is another than one that does not, and a check of the file against the array finds no
+# difference, since both were cut alike. A .npy opened with mmap_mode="r+" changes on the disk.
+# Arrays that are read-only, of another type, or not contiguous are copied and stay. No report was
+# seen; the code says so (puttr in segyio.cpp). NaN in a dead trace comes back as NaN from segyio
+# alone: IBM floats have no NaN, and by the format's formula the file holds 5.1e38. Write x.copy(),
+# or format=5 (IEEE), which keeps array and file to the bit.
+# Seen, 1,000 normal numbers: 505 in memory changed, none away from zero, at most 8e-7 of the
+# number; file and array equal; the .npy changed; format 5: nothing changed.
 set -eu
 folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; cd "$folder"
 if [ -z "${FINDINGS_PY:-}" ]; then

@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# skorch 1.4.0 (torch 2.14.1): a net that trains on (partial_fit, warm_start, or load_params with the optimizer and the history) makes
-# its LRScheduler anew with `last_epoch=len(history) - 1`, also for step_every="batch": a schedule of batches begins again near
-# its start. The callback counts the batches of the history at that moment, and hands the number to nobody. So a one-cycle
-# or a cosine runs through its high rates a second time, and LinearLR ends above the rate that was asked for. With
-# step_every="epoch" the same constructor applies a milestone that falls on the resume twice: MultiStepLR and StepLR divide
-# by 100 in place of 10, for good. Schedules without milestones are right by epochs, ExponentialLR by both.
-# Nothing is said; history shows the rates where event_name is given, as it is by default. No report was seen.
-# Seen, 6 epochs of 4 batches in one piece and as 3 + 3. OneCycleLR, batch 13: 0.734, resumed 0.496; last batch 0.0, resumed 0.556.
-# LinearLR to 1.0: at most 1.0, resumed 1.5. MultiStepLR [3], 0.1, by epochs: last epoch 0.1, resumed 0.01.
+# skorch 1.4.0 (torch 2.14.1): a net that trains on (partial_fit, warm_start, or load_params with
+# the optimizer and the history) makes its LRScheduler anew with `last_epoch=len(history) - 1`, also
+# for step_every="batch": a schedule of batches begins again near its start. The callback counts the
+# batches of the history at that moment, and hands the number to nobody. So a one-cycle or a cosine
+# runs through its high rates a second time, and LinearLR ends above the rate that was asked for.
+# With step_every="epoch" the same constructor applies a milestone that falls on the resume twice:
+# MultiStepLR and StepLR divide by 100 in place of 10, for good. Schedules without milestones are
+# right by epochs, ExponentialLR by both. Nothing is said; history shows the rates where event_name
+# is given, as it is by default. No report was seen.
+# Seen, 6 epochs of 4 batches in one piece and as 3 + 3. OneCycleLR, batch 13: 0.734, resumed 0.496;
+# last batch 0.0, resumed 0.556. LinearLR to 1.0: at most 1.0, resumed 1.5. MultiStepLR [3], 0.1, by
+# epochs: last epoch 0.1, resumed 0.01.
 set -eu
 folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; cd "$folder"
 if [ -z "${FINDINGS_PY:-}" ]; then

@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# torch 2.14.1: an nn.TransformerEncoderLayer adds src_mask and src_key_padding_mask of floats to its attention in training, and
-# masks out whatever is not 0 in evaluation without gradients. Its fused kernel turns the mask into booleans, so that a bias
-# (ALiBi, distances, a prior) becomes a mask: with ALiBi, 0 on the diagonal alone, each position sees only itself. The outputs
-# are finite, and nothing is said; the validation is of another network than the one that trains. Masks of 0 and -inf
-# alone are right, and so is nn.MultiheadAttention, which was mended. A row of biases without a 0 gives NaN (known:
-# pytorch/pytorch#118628, open); no report of this silent form was seen. nn.GELU("tanh") is the exact GELU there, off by 1e-4.
-# Seen, ALiBi of 6 positions: with and without gradients differ by 0.69; without, equal in bits to the mask `bias != 0`, and
-# a change of one position moves no other one (0.24 in training). With torch.backends.mha.set_fastpath_enabled(False): 0.
+# torch 2.14.1: an nn.TransformerEncoderLayer adds src_mask and src_key_padding_mask of floats to
+# its attention in training, and masks out whatever is not 0 in evaluation without gradients. Its
+# fused kernel turns the mask into booleans, so that a bias (ALiBi, distances, a prior) becomes a
+# mask: with ALiBi, 0 on the diagonal alone, each position sees only itself. The outputs are finite,
+# and nothing is said; the validation is of another network than the one that trains. Masks of 0 and
+# -inf alone are right, and so is nn.MultiheadAttention, which was mended. A row of biases without a
+# 0 gives NaN (known: pytorch/pytorch#118628, open); no report of this silent form was seen.
+# nn.GELU("tanh") is the exact GELU there, off by 1e-4.
+# Seen, ALiBi of 6 positions: with and without gradients differ by 0.69; without, equal in bits to
+# the mask `bias != 0`, and a change of one position moves no other one (0.24 in training). With
+# torch.backends.mha.set_fastpath_enabled(False): 0.
 set -eu
 folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; cd "$folder"
 if [ -z "${FINDINGS_PY:-}" ]; then

@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# torch 2.14.1: an nn.TransformerEncoder with src_key_padding_mask, in evaluation and without gradients, computes by nested
-# tensors and returns 0 at each position of the padding. In training, and in evaluation with gradients, these positions have
-# the values of a whole layer. A network that pools over all positions is thus another function in evaluation: the mean of a
-# short sequence shrinks with its padding, and a maximum is at least 0 there. The validation loss jumps, training runs on.
-# Seen, 3 of 8 positions valid: mean over positions moves by 1.12 to 1.51 between with and without gradients, the valid
-# positions by less than 1e-5; enable_nested_tensor=False: by less than 1e-5 all. Training equals evaluation with gradients.
+# torch 2.14.1: an nn.TransformerEncoder with src_key_padding_mask, in evaluation and without
+# gradients, computes by nested tensors and returns 0 at each position of the padding. In training,
+# and in evaluation with gradients, these positions have the values of a whole layer. A network that
+# pools over all positions is thus another function in evaluation: the mean of a short sequence
+# shrinks with its padding, and a maximum is at least 0 there. The validation loss jumps, training
+# runs on.
+# Seen, 3 of 8 positions valid: mean over positions moves by 1.12 to 1.51 between with and without
+# gradients, the valid positions by less than 1e-5; enable_nested_tensor=False: by less than 1e-5
+# all. Training equals evaluation with gradients.
 set -eu
 folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; cd "$folder"
 if [ -z "${FINDINGS_PY:-}" ]; then
