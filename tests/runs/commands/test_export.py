@@ -23,6 +23,7 @@ def exported(run, output, *arguments):
 
 @pytest.mark.parametrize(("kind", "variable"), [("safetensors", "network"), ("torch", "program")])
 def test_the_lines_in_the_card_load_the_model(kind, variable, finished_digits, here):
+    pytest.importorskip("andiron_lab", reason="writes the card")
     ended = exported(finished_digits, "out", "--format", kind, "--weights", "ema", "--json")
 
     assert (ended.code, ended.errors) == (0, "")

@@ -230,6 +230,7 @@ def test_only_what_the_run_wrote_is_removed(here):
 
 
 def test_the_status_of_a_stranger_is_escaped_before_the_question(here, monkeypatch):
+    pytest.importorskip("andiron_lab", reason="has `runs rm`")
     (here / "outputs" / "adam" / "status.json").write_text('{"status": "\\u001b[2J\\u202edone"}')
     terminal = io.StringIO("n\n")
     terminal.isatty = lambda: True
