@@ -25,9 +25,9 @@ def valid(
     modes = {module: module.training for module in model.modules()}
     sharded: list[Any] = [module for module in modes if hasattr(module, "unshard")][:1]
     is_fused = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
     model.eval()
     try:
+        torch.backends.mha.set_fastpath_enabled(False)
         # weights gathered in inference mode could not train again
         with torch.no_grad() if sharded else gradients_off():
             for network in sharded:

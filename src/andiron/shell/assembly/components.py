@@ -16,8 +16,7 @@ from torch import nn
 from andiron import errors
 from andiron.data import DataLoader, DataLoaderBuilder, ImageBatcher, Splits
 from andiron.data.composed.derived_splits import few
-from andiron.data.loading import host_memory
-from andiron.data.loading import workers
+from andiron.data.loading import host_memory, workers
 from andiron.disk import guarded_folders
 from andiron.distributed import World
 from andiron.optim import GroupedOptimizer
